@@ -95,7 +95,7 @@ impl Service {
         let options = files::client_options(config, key, 1, SESSIONS)?;
         let client = client::connect(options).map_err(|error| Failure::failed(format!("cannot connect: {error}")))?;
         let snapshots = Arc::new(Snapshots::new(config.clone(), checkpoint::sources(config)));
-        let orders_reads = config.protocol.schedule().is_some();
+        let orders_reads = config.protocol.hands_on();
         let operation_bytes_max = config.limits.operation_bytes_max;
         let weak = config.to_cluster().weak();
         let few = Few::new(weak);

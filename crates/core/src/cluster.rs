@@ -228,14 +228,15 @@ impl Cluster {
         self
     }
 
-    /// What an instance runs, in compositions of several.
-    pub fn part(&self, instance: InstanceId) -> Option<Part> {
-        Some(self.protocol.schedule()?.part(instance))
+    /// What an instance runs.
+    pub fn part(&self, instance: InstanceId) -> Part {
+        self.protocol.schedule().part(instance)
     }
 
-    /// What an instance is, in compositions of several.
-    pub fn specification(&self, number: InstanceId) -> Option<Specification> {
-        Some(Specification::new(&self.protocol.schedule()?, self.quota, self.n, number))
+    /// What an instance is.
+    pub fn specification(&self, number: InstanceId) -> Specification {
+        let quota = self.protocol.hands_on().then_some(self.quota);
+        Specification::new(&self.protocol.schedule(), quota, self.n, number)
     }
 
     /// The most entries in a log above its anchor, init history aside.
@@ -248,8 +249,10 @@ impl Cluster {
     /// others go no further beyond a checkpoint that it has confirmed. A Backup ends with an anchor; where there is
     /// none, the replica goes on confirming for so long only that this bound holds ([`crate::switching`]).
     pub fn inherited_bound(&self) -> u64 {
-        let in_a_row = self.protocol.schedule().map_or(0, |schedule| schedule.speculative_in_a_row());
-        in_a_row * self.history_bound()
+        if !self.protocol.hands_on() {
+            return 0;
+        }
+        self.protocol.schedule().speculative_in_a_row() * self.history_bound()
     }
 
     /// f + 1: at least one of them is correct.

@@ -9,7 +9,7 @@ use crate::raw::RawClient;
 use bezant_core::ids::{ClientId, InstanceId, ReplicaId, Timestamp};
 use bezant_core::message::Request;
 use bezant_core::registry::Message;
-use bezant_core::schedule::Part;
+use bezant_core::schedule::{Order, Part};
 use bezant_core::switching::{Panic, Switch, SwitchMessage};
 use bezant_node::client::ClientOptions;
 use bytes::Bytes;
@@ -115,7 +115,7 @@ impl Story {
         self.next += 1;
         let begin = Instant::now();
         self.panic(client, InstanceId(1));
-        if self.raw.cluster().part(InstanceId(2)) == Some(Part::Backup) {
+        if self.raw.cluster().part(InstanceId(2)) == Part::Backup(Order::Pbft) {
             self.until_active(InstanceId(2), weak, begin)?;
             let request = self.request(InstanceId(2), 0);
             self.say_to_all(&request);

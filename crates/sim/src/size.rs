@@ -108,8 +108,7 @@ impl Size {
     /// Whether the run is to be one in which nothing but clients may be wrong.
     pub fn is_calm(self, seed: u64, protocol: Protocol) -> bool {
         let rings = [Part::RingFast, Part::RingResilient];
-        let has_ring =
-            protocol.schedule().is_some_and(|schedule| schedule.parts().iter().any(|part| rings.contains(part)));
+        let has_ring = protocol.schedule().parts().iter().any(|part| rings.contains(part));
         let has_views = protocol == Protocol::Pbft;
         self != Self::First && (has_ring || has_views) && Rng::stream(seed, "calm").below(CALM) == 0
     }

@@ -104,7 +104,7 @@ pub struct Client {
     joining: Option<Joining>,
     instance: InstanceId,
     /// What it is, in compositions of several.
-    asked: Option<Specification>,
+    asked: Specification,
     /// The view that the last replies named: where the primary is believed to be.
     view: View,
     last_timestamp: Timestamp,
@@ -126,7 +126,7 @@ impl Client {
     /// A session of the identity whose keys these are.
     pub fn new(cluster: Rc<Cluster>, keyring: Rc<Keyring>, id: ClientId) -> Self {
         let asked = cluster.specification(InstanceId(1));
-        let view = asked.map_or(View(0), |asked| asked.view);
+        let view = asked.view;
         Self {
             cluster,
             keyring,
@@ -184,7 +184,7 @@ impl Client {
             return out.notify(self.over(self.last_timestamp, refused, Duration(0)));
         }
         // Where instances may abort, reads are ordered (abs-S12).
-        let read_only = submit.read_only && self.cluster.protocol.schedule().is_none();
+        let read_only = submit.read_only && !self.asked.hands_on();
         let request = match submit.read_only && !read_only {
             true => self.ordered_query(now, submit.operation),
             false => self.request(now, submit.operation, read_only),
@@ -216,9 +216,9 @@ impl Client {
         let request = self.compose(timestamp, false, submit.operation);
         let request = if submit.read_only { request.as_ordered_query() } else { request };
         let request = request.authenticate(&self.cluster, &self.keyring);
-        let everywhere = match self.part() {
-            Some(part) if !part.is_resilient() => request.clone().authenticate_for_all(&self.cluster, &self.keyring),
-            _ => request.clone(),
+        let everywhere = match self.part().is_resilient() {
+            true => request.clone(),
+            false => request.clone().authenticate_for_all(&self.cluster, &self.keyring),
         };
         out.send(Destination::Replicas, Message::Request(everywhere));
         self.wait(request, now, submit.deadline, out);
@@ -284,7 +284,8 @@ impl Client {
         if reply.client != self.id || reply.instance != self.instance {
             return;
         }
-        let part = self.part();
+        let Specification { part, .. } = self.asked;
+        let hands_on = self.asked.hands_on();
         let Some(call) = self.call.as_mut().filter(|call| call.request.timestamp == reply.timestamp) else {
             return self.on_late_reply(from, &reply);
         };
@@ -295,14 +296,14 @@ impl Client {
             out.send(Destination::Replicas, Message::Request(call.request.clone()));
         }
         call.add(from, reply);
-        let verdict = match part {
-            None => call.verdict(&self.cluster),
+        let verdict = match hands_on {
+            false => call.verdict(&self.cluster),
             // Final answers of a Backup, which orders reads (abs-S12); of any other part, that it is too late.
-            Some(_) => call.final_verdict(&self.cluster),
+            true => call.final_verdict(&self.cluster),
         };
         match verdict {
             Verdict::Open => {}
-            Verdict::Accepted(_) if part.is_some_and(|part| !part.is_resilient()) => self.give_up(now, out),
+            Verdict::Accepted(_) if !part.is_resilient() => self.give_up(now, out),
             Verdict::Accepted(key) => {
                 let vouchers = call.vouchers(&key);
                 self.complete(now, key, vouchers, Digest::ZERO, None, out);
@@ -392,7 +393,7 @@ impl Client {
             out.send(Destination::Replicas, Message::Request(call.request.clone()));
         } else if call.request.read_only {
             self.fall_back(now, out);
-        } else if self.asked.is_some_and(|asked| !asked.part.is_resilient()) {
+        } else if !self.asked.part.is_resilient() {
             self.on_impatience(now, out);
         } else {
             call.attempts += 1;

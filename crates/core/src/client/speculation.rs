@@ -3,7 +3,7 @@
 
 use super::Client;
 use super::call::{Gist, Key};
-use crate::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
+use crate::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp};
 use crate::machine::{Destination, Outbox};
 use crate::protocols::speculative::{Asking, ClientHalf, Complaint, Response, Settled, Verdict};
 use crate::registry::{ClientMemory, Message, half_of, settled};
@@ -18,8 +18,8 @@ const PATIENCE_PARTS: u64 = 5;
 const PATIENCE_FACTOR: u64 = 8;
 
 impl Client {
-    pub(super) fn part(&self) -> Option<Part> {
-        Some(self.asked?.part)
+    pub(super) const fn part(&self) -> Part {
+        self.asked.part
     }
 
     /// The half of the protocol that is asked.
@@ -29,21 +29,19 @@ impl Client {
 
     /// Where this client asks.
     pub(super) fn asking(&self) -> Asking<'_> {
-        let head = self.asked.map_or(ReplicaId(0), |asked| asked.head);
-        Asking { cluster: &self.cluster, client: self.id, instance: self.instance, head, view: self.view }
+        let (instance, head) = (self.instance, self.asked.head);
+        Asking { cluster: &self.cluster, client: self.id, instance, head, view: self.view }
     }
 
     /// T: how long to wait before asking again, and then before panicking (abs-P12).
     pub(super) fn patience(&self) -> Duration {
         let most = self.cluster.limits.client_retry;
-        match self.part().filter(|part| !part.is_resilient()) {
-            Some(part) if self.usual_latency != Duration(0) => {
-                let own = Duration(PATIENCE_FACTOR * self.usual_latency.0);
-                let of_others = self.memory.patience(part, &self.cluster);
-                Duration(of_others.map_or(own, |others| others.min(own)).0.clamp(most.0 / PATIENCE_PARTS, most.0))
-            }
-            _ => most,
+        if self.part().is_resilient() || self.usual_latency == Duration(0) {
+            return most;
         }
+        let own = Duration(PATIENCE_FACTOR * self.usual_latency.0);
+        let of_others = self.memory.patience(self.part(), &self.cluster);
+        Duration(of_others.map_or(own, |others| others.min(own)).0.clamp(most.0 / PATIENCE_PARTS, most.0))
     }
 
     pub(super) fn note_latency(&mut self, latency: Duration) {
@@ -172,7 +170,7 @@ impl Client {
         client: ClientId,
         out: &mut Outbox<Self>,
     ) {
-        if client != self.id || self.cluster.protocol.schedule().is_none() {
+        if client != self.id || !self.asked.hands_on() {
             return;
         }
         let known = self.active.entry(from).or_default();
@@ -184,7 +182,7 @@ impl Client {
         let proved = claims.get(self.cluster.f).copied().filter(|proved| *proved > self.instance);
         let Some(proved) = proved else { return self.ask_others(now, is_news, out) };
         (self.instance, self.asked) = (proved, self.cluster.specification(proved));
-        self.view = self.asked.map_or(View(0), |asked| asked.view);
+        self.view = self.asked.view;
         self.active.retain(|_, claim| *claim > proved);
         self.ask_in_new_instance(now, out);
     }
@@ -229,7 +227,7 @@ mod tests {
     use crate::machine::{Effect, Input, Machine};
     use crate::message::Outcome;
     use crate::protocols::ring_fast::Path;
-    use crate::schedule::{Protocol, Schedule};
+    use crate::schedule::{Order, Protocol, Schedule};
     use crate::testing::net;
     use alloc::collections::BTreeMap;
     use alloc::rc::Rc;
@@ -240,7 +238,7 @@ mod tests {
     /// they are active whenever one of the first two replicas is the entry. How often each entry was asked, and how
     /// often everybody was.
     fn asked_while_a_liar_names_instances() -> (BTreeMap<ReplicaId, usize>, usize) {
-        let protocol = Protocol::Schedule(Schedule::new(&[Part::RingFast, Part::Backup]).unwrap());
+        let protocol = Protocol::Schedule(Schedule::new(&[Part::RingFast, Part::Backup(Order::Pbft)]).unwrap());
         let cluster = Rc::new(Cluster { protocol, ..net::cluster(4, ClientAuth::Hybrid, Limits::default()) });
         let Principal::Client(id) = net::c(0) else { unreachable!() };
         let mut client = Client::new(Rc::clone(&cluster), Rc::new(net::keyring(&cluster, net::c(0))), id);

@@ -8,21 +8,24 @@ use crate::compositions::jump::Jump;
 use crate::ids::{Principal, ReplicaId, Sequence};
 use crate::machine::Destination;
 use crate::notice::Notice;
-use crate::protocols::ring_resilient::{Resilient, ResilientMessage, ResilientRecord, Status};
+use crate::protocols::ring_resilient::{Resilient, ResilientMessage, ResilientRecord, RingResilient, Status};
 use crate::registry::{Instance, LogRecord, ReplicaTimer, SnapshotRecord, Speaker};
 use crate::rejection::Rejection;
-use crate::schedule::Part;
 use crate::service::Service;
 use crate::switching::certificate::Stable;
 use crate::switching::{Abortable, Amnesia, Begun, HistoryRecord, Ledger, Opening, Steps, Surroundings};
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 impl<S: Service> Composite<S> {
+    /// The instance that runs, if its replicas sign how far they have come.
+    pub(super) fn certifying_mut(&mut self) -> Option<&mut RingResilient<S>> {
+        self.running_mut().open_mut()?.certifying_mut()
+    }
+
     /// Something of an init history is missing: others may be beyond it.
     pub(super) fn ask_for_stable(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
-        if s.cluster.part(self.instance).is_some_and(Part::certifies) {
+        if s.cluster.part(self.instance).certifies() {
             // Who has stopped does not answer, but has told in its report.
             let reports = self.reports.values().filter(|report| report.signer != s.me);
             let told = reports.filter_map(|report| Some((report.signer, report.value.stable_here()?.clone())));
@@ -45,18 +48,18 @@ impl<S: Service> Composite<S> {
         certificate: Certificate<Stable>,
     ) {
         let Stable { instance, boundary, .. } = certificate.value;
-        let is_ring = s.cluster.part(self.instance).is_some_and(Part::certifies);
+        let is_ring = s.cluster.part(self.instance).certifies();
         if instance != self.instance || !is_ring || !s.keyring.check_certificate(&certificate, s.cluster.strong()) {
             return s.reject(Principal::Replica(from), Rejection::BadCertificate);
         }
         let is_behind = match self.running_mut() {
-            Running::Open(Instance::RingResilient(ring)) => {
+            Running::Open(instance) => instance.certifying_mut().is_some_and(|ring| {
                 ring.on_stable(s, from, certificate.clone());
                 ring.is_behind(boundary)
-            }
+            }),
             // Wherever that ends: it has signed nothing.
             Running::Opening(opening) => opening.0.is_free() || boundary.position >= opening.0.history().position,
-            _ => false,
+            Running::Silent(_) => false,
         };
         if is_behind {
             self.offer(s, from, certificate);
@@ -81,8 +84,10 @@ impl<S: Service> Composite<S> {
         let Some(jump) = self.ahead.take() else { return };
         let may_jump = match self.running() {
             Running::Opening(_) => true,
-            Running::Open(Instance::RingResilient(ring)) => ring.may_go_on_from(jump.target.value.boundary),
-            _ => false,
+            Running::Open(instance) => {
+                instance.certifying().is_some_and(|ring| ring.may_go_on_from(jump.target.value.boundary))
+            }
+            Running::Silent(_) => false,
         };
         if may_jump && jump.opening.is_done() {
             self.jump(s, jump.opening, jump.target);
@@ -97,10 +102,7 @@ impl<S: Service> Composite<S> {
             s.cancel_timer(timer);
         }
         self.waiting.extend(self.running().open().map(Instance::waiting_clients).unwrap_or_default());
-        let orders = match self.running_mut() {
-            Running::Open(Instance::RingResilient(ring)) => ring.take_orders(),
-            _ => BTreeMap::new(),
-        };
+        let orders = self.certifying_mut().map(RingResilient::take_orders).unwrap_or_default();
         let mut ledger = self.halt_running();
         opening.finish(s, &mut ledger);
         self.begin_log_at(s, &ledger, &certificate);
@@ -108,7 +110,7 @@ impl<S: Service> Composite<S> {
         s.out.notify(Notice::Begun { instance: self.instance, position: init.0, history: init.1 });
         let speaks = Amnesia::lets_speak(s.amnesia, self.instance);
         let mut running = Running::at(s.cluster, s.me, self.instance, ledger, speaks);
-        if let Running::Open(Instance::RingResilient(ring)) = &mut running {
+        if let Some(ring) = running.open_mut().and_then(Instance::certifying_mut) {
             ring.be_patient(s.cluster, self.failures);
             ring.resume_after(init);
             ring.replay(s.cluster, HistoryRecord::Logged(Vec::new()));

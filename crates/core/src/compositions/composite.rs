@@ -2,21 +2,17 @@
 
 use super::early::Early;
 use super::jump::Jump;
-use super::resumed::{resume_backup, tells_its_opening};
+use super::resumed::{FIRST, tells_its_opening};
 use crate::auth::{Certificate, Signed};
-use crate::checkpoint::{Checkpoint, genesis};
+use crate::checkpoint::Checkpoint;
 use crate::cluster::Cluster;
 use crate::compositions::Running;
 use crate::estate::Estate;
 use crate::history::LogEntry;
 use crate::ids::{InstanceId, Principal, ReplicaId};
 use crate::machine::Destination;
-use crate::protocols::backup::Backup;
-use crate::protocols::pbft::Pbft;
 use crate::protocols::ring_resilient::{Resilient, ResilientMessage};
-use crate::protocols::speculative::Speculation;
-use crate::protocols::unreplicated::Unreplicated;
-use crate::registry::{Instance, Message, ReplicaTimer, Speaker};
+use crate::registry::{Message, ReplicaTimer, Speaker};
 use crate::rejection::Rejection;
 use crate::schedule::Protocol;
 use crate::service::Service;
@@ -90,35 +86,16 @@ impl<S: Service> Composite<S> {
         restored: Option<Certificate<Checkpoint>>,
         lost_log: bool,
     ) -> Self {
-        let (instance, protocol) = (InstanceId(1), cluster.protocol);
-        let root = estate.newest_version().root();
+        let protocol = cluster.protocol;
         let ledger = Ledger::new(estate);
-        let (protocol, instance, running) = match protocol {
-            _ if restored.as_ref().is_some_and(|at| tells_its_opening(cluster, at)) => {
-                Self::before_replay(protocol, ledger)
+        let (instance, running) = if restored.as_ref().is_some_and(|at| tells_its_opening(cluster, at)) {
+            Self::before_replay(ledger)
+        } else {
+            let mut running = Running::at(cluster, me, FIRST, ledger, !lost_log);
+            if let (Running::Open(instance), Some(certificate)) = (&mut running, restored) {
+                instance.restored(certificate);
             }
-            Protocol::Unreplicated => (
-                protocol,
-                instance,
-                Running::Open(Instance::Unreplicated(Box::new(Unreplicated::open(instance, ledger)))),
-            ),
-            Protocol::Pbft => {
-                let mut order = Pbft::new(instance, root, lost_log);
-                let stable = restored.unwrap_or_else(|| genesis(instance, root));
-                order.restored(stable.clone());
-                (
-                    protocol,
-                    instance,
-                    Running::Open(Instance::Backup(Box::new(Backup::open(instance, order, ledger, stable)))),
-                )
-            }
-            _ => {
-                let mut running = Running::at(cluster, me, instance, ledger, !lost_log);
-                if let (Running::Open(Instance::Backup(backup)), Some(certificate)) = (&mut running, restored) {
-                    resume_backup(backup, certificate);
-                }
-                (protocol, instance, running)
-            }
+            (FIRST, running)
         };
         Self {
             protocol,
@@ -152,16 +129,6 @@ impl<S: Service> Composite<S> {
         self.running.as_mut().expect("an instance runs between steps")
     }
 
-    /// What the instance that runs shares with the other speculative ones, if it is one.
-    pub(super) fn base(&self) -> Option<&Speculation<S>> {
-        self.running().open()?.base()
-    }
-
-    /// The same.
-    pub(super) fn base_mut(&mut self) -> Option<&mut Speculation<S>> {
-        self.running_mut().open_mut()?.base_mut()
-    }
-
     /// State and history.
     pub(crate) fn ledger(&self) -> &Ledger<S> {
         self.running().ledger()
@@ -184,7 +151,7 @@ impl<S: Service> Composite<S> {
             Running::Silent(_) => {}
             Running::Open(instance) => instance.start(s),
         }
-        if self.protocol.schedule().is_some() {
+        if self.protocol.hands_on() {
             self.heartbeat(s);
         }
         self.look(s);
@@ -239,7 +206,7 @@ impl<S: Service> Composite<S> {
     }
 
     pub(super) fn dispatch(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, message: Message) {
-        if self.protocol.schedule().is_none() {
+        if !self.protocol.hands_on() {
             if let Some(instance) = self.running_mut().open_mut() {
                 instance.message(s, from, message);
             }

@@ -21,20 +21,17 @@ pub fn objection(cluster: &Cluster) -> Option<&'static str> {
         _ if cluster.dynamic_clients && cluster.client_auth == ClientAuth::Mac => {
             Some("dynamic_clients needs requests that are signed: client_auth = \"hybrid\" or \"signature\"")
         }
-        _ if protocol.schedule().is_some() && cluster.n != 3 * cluster.f + 1 => {
+        _ if protocol.hands_on() && cluster.n != 3 * cluster.f + 1 => {
             Some("protocols that abort run on exactly 3f+1 replicas")
         }
-        _ if protocol
-            .schedule()
-            .is_some_and(|schedule| schedule.parts().iter().any(|part| cluster.n < part.replicas_min())) =>
-        {
+        _ if protocol.schedule().parts().iter().any(|part| cluster.n < part.replicas_min()) => {
             Some("a ring has at least four replicas")
         }
         // What such a replica inherits at last is one bound more.
         _ if cluster.inherited_bound() + cluster.history_bound() > ENTRIES_MAX as u64 => {
             Some("histories grow too long: set a lower history_interval, or fewer parts between two Backups")
         }
-        _ if protocol.schedule().is_some() && AbortReport::proof_bytes_max(cluster) > LONG as u64 => {
+        _ if protocol.hands_on() && AbortReport::proof_bytes_max(cluster) > LONG as u64 => {
             Some("a proof that an instance has ended is longer than a message may be: set a lower history_interval")
         }
         _ if protocol.orders_by_pbft() && !NewView::fits(cluster, LONG) => {

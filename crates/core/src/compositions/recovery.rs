@@ -11,14 +11,12 @@ use super::composite::Composite;
 use super::running::Running;
 use crate::auth::Certificate;
 use crate::checkpoint::Checkpoint;
-use crate::compositions::resumed::{FIRST, reload, resume_backup, snapshot_at};
+use crate::compositions::resumed::{FIRST, reload, snapshot_at};
 use crate::history::LogEntry;
 use crate::ids::{InstanceId, Sequence};
-use crate::protocols::speculative::Speculation;
 use crate::registry::{Instance, InstanceRecord, LogRecord, SnapshotRecord, Speaker};
-use crate::schedule::{Part, Protocol};
 use crate::service::Service;
-use crate::switching::{Abortable, Amnesia, Begun, HistoryRecord, Ledger, Opening, Proof, Surroundings};
+use crate::switching::{Amnesia, Begun, HistoryRecord, Ledger, Opening, Proof, Surroundings};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -28,8 +26,8 @@ const BEFORE: InstanceId = InstanceId(0);
 
 impl<S: Service> Composite<S> {
     /// Over a state from a snapshot of a composition of several instances. The log's first record opens the instance.
-    pub(super) fn before_replay(protocol: Protocol, ledger: Ledger<S>) -> (Protocol, InstanceId, Running<S>) {
-        (protocol, BEFORE, Running::Silent(Box::new(ledger)))
+    pub(super) fn before_replay(ledger: Ledger<S>) -> (InstanceId, Running<S>) {
+        (BEFORE, Running::Silent(Box::new(ledger)))
     }
 
     /// Replays one record, oldest first. What it makes the machine say is thrown away by the caller.
@@ -46,7 +44,7 @@ impl<S: Service> Composite<S> {
         if let InstanceRecord::History(HistoryRecord::Opened(proof)) = record {
             // A resilient ring may begin again, with its sequencer's proof.
             let is_again = instance == self.instance
-                && s.cluster.part(instance).is_some_and(Part::certifies)
+                && s.cluster.part(instance).certifies()
                 && self.proof.as_ref() != Some(&proof);
             if instance > self.instance || is_again {
                 // The snapshot, if there is one, is of what it began with before.
@@ -100,8 +98,8 @@ impl<S: Service> Composite<S> {
         if !news || self.instance != FIRST {
             return;
         }
-        if let Running::Open(Instance::Backup(backup)) = self.running_mut() {
-            return backup.order_mut().lose_log();
+        if self.running_mut().open_mut().is_some_and(Instance::lose_log) {
+            return;
         }
         let ledger = self.halt_running();
         self.set_running(Running::Silent(Box::new(ledger)));
@@ -109,14 +107,10 @@ impl<S: Service> Composite<S> {
 
     /// A log that has grown long begins again at the anchor of a speculative instance.
     pub(super) fn shorten(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
+        let proof = self.proof.clone();
         let Some(instance) = self.running_mut().open_mut() else { return };
-        let Some((position, tree, entries)) = instance.base_mut().and_then(Speculation::begin_log) else { return };
-        let more = instance.records_at_anchor();
-        let init = self.base().expect("it has just begun its log").init();
-        let above = entries.iter().map(LogEntry::digest).collect();
-        let begun = HistoryRecord::Begun(Begun { proof: self.proof.clone(), init, above });
-        let records = HistoryRecord::bodies(entries).into_iter().chain([begun]).map(InstanceRecord::from).chain(more);
-        let live = records.map(|record| LogRecord { instance: self.instance, record }).collect();
+        let Some((position, tree, records)) = instance.begin_log(proof) else { return };
+        let live = records.into_iter().map(|record| LogRecord { instance: self.instance, record }).collect();
         let snapshot = snapshot_at(self.instance, position, tree);
         s.begin_log(SnapshotRecord { snapshot, live, transferred: false });
     }
@@ -132,19 +126,9 @@ impl<S: Service> Composite<S> {
         (self.instance, self.proof) = (instance, proof);
         let speaks = Amnesia::lets_speak(s.amnesia, instance);
         self.set_running(Running::at(s.cluster, s.me, instance, ledger, speaks));
-        if matches!(self.running(), Running::Silent(_)) {
-            return;
+        if let Some(instance) = self.running_mut().open_mut() {
+            instance.resume(s.cluster, init, entries);
         }
-        if let Running::Open(Instance::RingResilient(ring)) = self.running_mut() {
-            ring.resume_after(init);
-            if !entries.is_empty() {
-                ring.replay(s.cluster, HistoryRecord::Logged(entries));
-            }
-            return;
-        }
-        let base = self.base_mut().expect("the log of a Backup begins with what its order needs");
-        base.resume_after(init);
-        base.replay(s.cluster, HistoryRecord::Logged(entries));
     }
 
     fn reopen(
@@ -155,9 +139,9 @@ impl<S: Service> Composite<S> {
         proof: Arc<Proof>,
     ) {
         let Some(history) = proof.abort_history(s.cluster) else { return };
-        if let Running::Open(Instance::Backup(backup)) = self.running_mut() {
+        if s.cluster.part(self.instance).is_backup() {
             // Its batches are in the log: the state at its end is where this instance begins.
-            backup.start(s);
+            self.running_mut().open_mut().into_iter().for_each(|backup| backup.start(s));
         }
         let mut ledger = self.halt_running();
         ledger.log.retain(core::mem::take(&mut self.bodies));
@@ -165,13 +149,11 @@ impl<S: Service> Composite<S> {
         self.proof = Some(proof);
         let restored = restored.filter(|certificate| certificate.value.instance == instance);
         let speaks = Amnesia::lets_speak(s.amnesia, instance);
-        if s.cluster.part(instance).is_some_and(Part::is_backup) {
+        if s.cluster.part(instance).is_backup() {
             let mut running = Running::at(s.cluster, s.me, instance, ledger, speaks);
-            if let Running::Open(Instance::Backup(backup)) = &mut running {
+            if let Running::Open(backup) = &mut running {
                 backup.begin_with(self.proof.clone());
-                if let Some(certificate) = restored {
-                    resume_backup(backup, certificate.clone());
-                }
+                restored.into_iter().for_each(|certificate| backup.restored(certificate.clone()));
             }
             return self.set_running(running);
         }

@@ -5,8 +5,6 @@ use crate::checkpoint::{Checkpoint, Snapshot, Tree};
 use crate::cluster::Cluster;
 use crate::history::Log;
 use crate::ids::{InstanceId, Sequence};
-use crate::protocols::backup::Backup;
-use crate::protocols::pbft::Pbft;
 use crate::service::Service;
 use crate::switching::{AbortHistory, Ledger, settle};
 use alloc::vec::Vec;
@@ -17,16 +15,7 @@ pub(super) const FIRST: InstanceId = InstanceId(1);
 /// Whether a log that begins with this snapshot says first which instance it is of. The first of all needs no proof,
 /// but a log begins again in it with the entries above an anchor, unless it is a Backup.
 pub(super) fn tells_its_opening(cluster: &Cluster, at: &Certificate<Checkpoint>) -> bool {
-    let Some(schedule) = cluster.protocol.schedule() else { return false };
-    at.value.instance != FIRST || !schedule.part(FIRST).is_backup()
-}
-
-/// A Backup over a state of its own.
-pub(super) fn resume_backup<S: Service>(backup: &mut Backup<Pbft, S>, certificate: Certificate<Checkpoint>) {
-    if certificate.value.sequence > Sequence(0) {
-        backup.order_mut().restored(certificate.clone());
-    }
-    backup.resume_at(certificate);
+    cluster.protocol.hands_on() && (at.value.instance != FIRST || !cluster.part(FIRST).is_backup())
 }
 
 /// A state that no certificate of 2f+1 names: what follows in the log says why it may be taken.

@@ -21,7 +21,7 @@ pub(crate) enum Running<S: Service> {
 impl<S: Service> Running<S> {
     /// What the schedule says, over a ledger that holds the init history.
     pub(crate) fn at(cluster: &Cluster, me: ReplicaId, instance: InstanceId, ledger: Ledger<S>, speaks: bool) -> Self {
-        let what = cluster.specification(instance).expect("one of several instances");
+        let what = cluster.specification(instance);
         if speaks || what.part.is_backup() {
             return Self::Open(Instance::open(cluster, me, what, ledger, speaks));
         }

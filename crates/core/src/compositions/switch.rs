@@ -10,10 +10,8 @@ use crate::ids::{ClientId, InstanceId, Principal, ReplicaId};
 use crate::machine::Destination;
 use crate::message::Request;
 use crate::notice::Notice;
-use crate::protocols::speculative::Speculation;
 use crate::registry::{Instance, LogRecord, Message, ReplicaTimer, SnapshotRecord, Speaker};
 use crate::rejection::Rejection;
-use crate::schedule::Part;
 use crate::service::Service;
 use crate::stop::{StopReason, SwitchReason};
 use crate::switching::{
@@ -53,13 +51,10 @@ impl<S: Service> Composite<S> {
         if !s.keyring.check_signed(report) {
             return s.reject(Principal::Replica(from), Rejection::BadSignature);
         }
-        let part = s.cluster.part(self.instance);
-        if !part.is_some_and(|part| report.value.check(s.cluster, s.keyring, part)) {
+        if !report.value.check(s.cluster, s.keyring, s.cluster.part(self.instance)) {
             return s.reject(Principal::Replica(from), Rejection::BadCertificate);
         }
-        if let (Running::Open(Instance::RingResilient(ring)), Some(stable)) =
-            (self.running_mut(), report.value.stable_here())
-        {
+        if let (Some(ring), Some(stable)) = (self.certifying_mut(), report.value.stable_here()) {
             // It says nothing more itself; others may still need that to come to their end.
             ring.on_stable(s, from, stable.clone());
         }
@@ -89,7 +84,10 @@ impl<S: Service> Composite<S> {
             self.look_ahead(s);
             self.follow(s);
             self.announce(s);
-            let Some(part) = s.cluster.part(self.instance) else { break };
+            if !s.cluster.specification(self.instance).hands_on() {
+                break;
+            }
+            let part = s.cluster.part(self.instance);
             let next = InstanceId(self.instance.0 + 1);
             if self.head_until.is_none_or(|until| until <= s.now)
                 && let Some(proof) = Proof::assemble(s.cluster, part, self.reports.values())
@@ -112,7 +110,7 @@ impl<S: Service> Composite<S> {
     /// S3: other reports prove another history, and an instance that needs all replicas gets nowhere if they begin with
     /// different ones. So the head's proof is waited for, a little. A Backup agrees on one by itself (S6).
     fn leaves_it_to_the_head(&mut self, s: &mut Surroundings<'_, impl Speaker>, next: InstanceId) -> bool {
-        let what = s.cluster.specification(next).expect("one of several instances");
+        let what = s.cluster.specification(next);
         if what.part.is_backup() || what.head == s.me {
             return false;
         }
@@ -150,11 +148,11 @@ impl<S: Service> Composite<S> {
     ) {
         let before = InstanceId(instance.0 - 1);
         let part = s.cluster.part(before);
-        let proved = part.is_some_and(|part| proof.instance() == before && proof.check(s.cluster, s.keyring, part));
+        let proved = proof.instance() == before && proof.check(s.cluster, s.keyring, part);
         let Some(history) = proved.then(|| proof.abort_history(s.cluster)).flatten() else {
             return s.reject(from, Rejection::BadCertificate);
         };
-        let what = s.cluster.specification(instance).expect("one of several instances");
+        let what = s.cluster.specification(instance);
         // Its sequencer's proof may take the place of this replica's own once; to go over is another matter.
         let was_again = instance == self.instance && self.begun_again;
         let is_again = instance == self.instance && from == Principal::Replica(what.head);
@@ -175,7 +173,7 @@ impl<S: Service> Composite<S> {
         self.stopped_at.get_or_insert(s.now);
         self.stop_reason = if history.low_load { SwitchReason::LittleLoad } else { self.reason(instance) };
         let old = self.running.take().expect("an instance runs between steps");
-        if let (Running::Open(Instance::RingResilient(ring)), true) = (&old, instance > self.instance) {
+        if let (Some(ring), true) = (old.open().and_then(Instance::certifying), instance > self.instance) {
             self.failures = if ring.is_full() { 0 } else { self.failures + 1 };
         }
         if instance > self.instance {
@@ -196,12 +194,12 @@ impl<S: Service> Composite<S> {
         self.announced = None;
         self.told.clear();
         s.send(Destination::Replicas, self.switch(SwitchMessage::Init(proof.clone())));
-        if s.cluster.part(instance).is_some_and(Part::is_backup) {
+        if s.cluster.part(instance).is_backup() {
             let record = HistoryRecord::Opened(proof.clone());
             s.persist(instance, record);
             let speaks = Amnesia::lets_speak(s.amnesia, instance);
             let mut running = Running::at(s.cluster, s.me, instance, ledger, speaks);
-            if let Running::Open(Instance::Backup(backup)) = &mut running {
+            if let Running::Open(backup) = &mut running {
                 backup.begin_with(Some(proof.clone()));
                 backup.start(s);
             }
@@ -221,12 +219,12 @@ impl<S: Service> Composite<S> {
         instance: InstanceId,
         from: Principal,
     ) -> bool {
-        let Some(what) = s.cluster.specification(instance) else { return false };
+        let what = s.cluster.specification(instance);
         let is_sequencers = instance == self.instance && what.part.certifies() && from == Principal::Replica(what.head);
         let has_signed = match self.running() {
             Running::Opening(_) => false,
-            Running::Open(Instance::RingResilient(ring)) => !ring.may_begin_again(),
-            _ => true,
+            Running::Open(instance) => instance.certifying().is_none_or(|ring| !ring.may_begin_again()),
+            Running::Silent(_) => true,
         };
         is_sequencers && !has_signed && !self.begun_again
     }
@@ -265,13 +263,7 @@ impl<S: Service> Composite<S> {
         if instance.0 > self.instance.0 + 1 {
             return SwitchReason::Behind;
         }
-        match self.running() {
-            Running::Open(Instance::Backup(_)) => SwitchReason::BackupDone,
-            _ => {
-                let own = self.base().and_then(Speculation::stop_reason);
-                own.map_or(SwitchReason::OthersStopped, SwitchReason::Stopped)
-            }
-        }
+        self.running().open().map_or(SwitchReason::OthersStopped, Instance::left_because)
     }
 
     /// S4 is done: the instance runs.
@@ -299,7 +291,7 @@ impl<S: Service> Composite<S> {
         s.out.notify(Notice::Begun { instance: self.instance, position, history });
         let speaks = Amnesia::lets_speak(s.amnesia, self.instance);
         let mut running = Running::at(s.cluster, s.me, self.instance, ledger, speaks);
-        if let Running::Open(Instance::RingResilient(ring)) = &mut running {
+        if let Some(ring) = running.open_mut().and_then(Instance::certifying_mut) {
             ring.be_patient(s.cluster, self.failures);
         }
         running.open_mut().into_iter().for_each(|instance| instance.start(s));
@@ -311,7 +303,7 @@ impl<S: Service> Composite<S> {
     pub(super) fn opened(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let took = self.stopped_at.take().map_or(Duration(0), |at| s.now - at);
         self.last_switch = LastSwitch { reason: self.stop_reason, took };
-        let part = s.cluster.part(self.instance).expect("one of several instances");
+        let part = s.cluster.part(self.instance);
         s.out.notify(Notice::Switched { instance: self.instance, part, reason: self.stop_reason, took });
         for client in core::mem::take(&mut self.waiting).iter() {
             s.send(Destination::Client(client), self.switch(SwitchMessage::Active(client)));
@@ -395,11 +387,14 @@ impl<S: Service> Composite<S> {
     }
 
     pub(super) fn on_bodies(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, bodies: Bodies) {
+        let instance = self.instance;
         match self.running_mut() {
             Running::Opening(opening) => opening.0.on_bodies(s, from, bodies),
-            Running::Open(Instance::Backup(backup)) => backup.on_bodies(s, from, bodies),
-            Running::Open(Instance::RingResilient(ring)) => ring.on_bodies(s, from, bodies),
-            _ => {}
+            Running::Silent(_) => {}
+            Running::Open(open) => {
+                let said = Switch { instance, message: SwitchMessage::Bodies(bodies) };
+                open.message(s, Principal::Replica(from), said.into());
+            }
         }
     }
 
@@ -417,7 +412,7 @@ impl<S: Service> Composite<S> {
         match (self.running.as_mut(), jump) {
             (_, Some(jump)) => jump.opening.on_transfer(s, from, message),
             (Some(Running::Opening(opening)), _) => opening.0.on_transfer(s, from, message),
-            (Some(Running::Open(Instance::Backup(backup))), _) => backup.on_transfer(s, from, message),
+            (Some(Running::Open(instance)), _) => instance.message(s, Principal::Replica(from), message.into()),
             _ => s.reject(Principal::Replica(from), Rejection::Unsolicited),
         }
     }

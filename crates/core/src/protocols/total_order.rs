@@ -7,10 +7,12 @@ use crate::auth::{Certificate, Keyring};
 use crate::batch::Ordered;
 use crate::checkpoint::Checkpoint;
 use crate::cluster::Cluster;
+use crate::digest::Digest;
 use crate::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
 use crate::message::Request;
 use crate::notice::{Notice, Report};
 use crate::rejection::Rejection;
+use crate::schedule::Specification;
 use crate::service::Proposal;
 use crate::switching;
 use crate::switching::HistoryRecord;
@@ -126,6 +128,15 @@ pub trait TotalOrder: Debug + Clone + Sized {
     /// What it must find again after a crash.
     type Record: Debug;
 
+    /// An order before its first batch, over the state with this root. `lost_log`: this replica had a log once and
+    /// lost it; it abstains until it cannot contradict itself.
+    fn open(what: &Specification, root: Digest, lost_log: bool) -> Self;
+    /// The state was restored from a snapshot: nothing at or below this checkpoint is needed.
+    fn restored(&mut self, certificate: Certificate<Checkpoint>);
+    /// The log is a new one, as [`TotalOrder::open`] may be told before.
+    fn lose_log(&mut self);
+    /// Replays one record, oldest first. Nothing is delivered meanwhile.
+    fn replay(&mut self, cluster: &Cluster, me: ReplicaId, record: Self::Record);
     /// The first call, after construction or recovery.
     fn start(&mut self, context: &mut Context<'_, Self>);
     /// An authentic request that was not executed yet. `from`: the replica that passes it on; none if its client asks.
@@ -158,8 +169,8 @@ pub trait TotalOrder: Debug + Clone + Sized {
     /// The last position that this replica may have helped to acknowledge, ever: that a batch was undone since does not
     /// unsay what a client was told. No question about the state is answered from below it.
     fn promised(&self) -> Sequence;
-    /// The current view, for replies; always the same one in an order without views.
-    fn view(&self) -> View;
+    /// The current view, for replies and for clients who ask its primary; none in an order without views.
+    fn view(&self) -> Option<View>;
     /// Adds what it knows of itself.
     fn describe(&self, cluster: &Cluster, report: &mut Report);
 }

@@ -15,22 +15,22 @@ use crate::protocols::zlight::client::ZLightClient;
 use crate::schedule::Part;
 use crate::time::Duration;
 
-/// The half of a part; of PBFT alone, that of a Backup.
-pub(crate) fn half_of(part: Option<Part>) -> &'static dyn ClientHalf {
+/// The half of a part; of a single server, that of a Backup.
+pub(crate) fn half_of(part: Part) -> &'static dyn ClientHalf {
     match part {
-        Some(Part::Quorum) => &QuorumClient,
-        Some(Part::ZLight) => &ZLightClient,
-        Some(Part::Chain) => &ChainClient,
-        Some(Part::RingFast) => &RingFastClient,
-        Some(Part::RingResilient) => &RingResilientClient,
-        Some(Part::Backup) | None => &BackupClient,
+        Part::Quorum => &QuorumClient,
+        Part::ZLight => &ZLightClient,
+        Part::Chain => &ChainClient,
+        Part::RingFast => &RingFastClient,
+        Part::RingResilient => &RingResilientClient,
+        Part::Backup(_) | Part::Unreplicated => &BackupClient,
     }
 }
 
 /// Which request a protocol's own answer settles, and how; `None` if it is none of the part that is asked, or does not
 /// convince.
 pub(crate) fn settled(
-    part: Option<Part>,
+    part: Part,
     at: &Asking<'_>,
     keyring: &Keyring,
     waits_for: Timestamp,
@@ -38,12 +38,10 @@ pub(crate) fn settled(
 ) -> Option<Settled> {
     let asked = (at.client, at.instance, waits_for);
     match (part, message) {
-        (Some(Part::Chain), Message::ChainReply(reply)) if (reply.client, reply.instance, reply.timestamp) == asked => {
+        (Part::Chain, Message::ChainReply(reply)) if (reply.client, reply.instance, reply.timestamp) == asked => {
             chain::settles(at, keyring, reply)
         }
-        (Some(Part::RingFast), Message::RingReply(reply))
-            if (reply.client, reply.instance, reply.timestamp) == asked =>
-        {
+        (Part::RingFast, Message::RingReply(reply)) if (reply.client, reply.instance, reply.timestamp) == asked => {
             ring_fast::settles(at, keyring, reply)
         }
         _ => None,
@@ -63,16 +61,16 @@ impl ClientMemory {
     }
 
     /// The next timestamp whose entry is not passed over, in a ring.
-    pub(crate) fn fair_timestamp(&self, part: Option<Part>, at: &Asking<'_>, first: Timestamp) -> Timestamp {
+    pub(crate) fn fair_timestamp(&self, part: Part, at: &Asking<'_>, first: Timestamp) -> Timestamp {
         let candidates = (0..at.cluster.n as u64).map(|later| Timestamp(first.0 + later));
         let passes_over = |timestamp: &Timestamp| self.ring.passes_over(entry(at, *timestamp));
-        let is_fair = |timestamp: &Timestamp| part != Some(Part::RingFast) || !passes_over(timestamp);
+        let is_fair = |timestamp: &Timestamp| part != Part::RingFast || !passes_over(timestamp);
         candidates.into_iter().find(is_fair).unwrap_or(first)
     }
 
     /// Another request begins. What everybody is asked besides, now and then.
-    pub(crate) fn begin(&mut self, part: Option<Part>, at: &Asking<'_>) -> Option<Message> {
-        let asks = part == Some(Part::RingFast) && self.ring.begin();
+    pub(crate) fn begin(&mut self, part: Part, at: &Asking<'_>) -> Option<Message> {
+        let asks = part == Part::RingFast && self.ring.begin();
         let question = RingPace { instance: at.instance, message: PaceMessage::Ask(at.client) };
         asks.then_some(Message::RingPace(question))
     }
@@ -88,8 +86,8 @@ impl ClientMemory {
     }
 
     /// A request is done, and whether in time, if that is known.
-    pub(crate) fn end(&mut self, part: Option<Part>, at: &Asking<'_>, timestamp: Timestamp, in_time: Option<bool>) {
-        if let (Some(Part::RingFast), Some(in_time)) = (part, in_time) {
+    pub(crate) fn end(&mut self, part: Part, at: &Asking<'_>, timestamp: Timestamp, in_time: Option<bool>) {
+        if let (Part::RingFast, Some(in_time)) = (part, in_time) {
             self.ring.end(at.cluster, entry(at, timestamp), in_time);
         }
     }

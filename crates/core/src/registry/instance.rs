@@ -4,10 +4,11 @@
 use super::message::Message;
 use super::record::InstanceRecord;
 use super::timer::ReplicaTimer;
-use crate::auth::Signed;
+use crate::auth::{Certificate, Signed};
+use crate::checkpoint::{Checkpoint, Tree};
 use crate::cluster::Cluster;
 use crate::digest::Digest;
-use crate::history::LogEntry;
+use crate::history::{Boundary, LogEntry};
 use crate::ids::{ClientId, Principal, ReplicaId};
 use crate::machine::Machine;
 use crate::notice::{Notice, Report};
@@ -21,11 +22,11 @@ use crate::protocols::speculative::{Speculation, SpeculativeTimer};
 use crate::protocols::unreplicated::Unreplicated;
 use crate::protocols::zlight::ZLight;
 use crate::rejection::Rejection;
-use crate::schedule::{Part, Specification};
+use crate::schedule::{Order, Part, Specification};
 use crate::service::Service;
-use crate::stop::StopReason;
+use crate::stop::{StopReason, SwitchReason};
 use crate::switching::{
-    self, AbortReport, Abortable, Heard, HistoryRecord, Ledger, Record, Steps, Surroundings, Switch,
+    self, AbortReport, Abortable, Begun, Heard, HistoryRecord, Ledger, Proof, Record, Steps, Surroundings, Switch,
 };
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -57,8 +58,19 @@ pub(crate) enum Instance<S: Service> {
     Chain(Box<Chain<S>>),
     RingFast(Box<RingFast<S>>),
     RingResilient(Box<RingResilient<S>>),
-    Backup(Box<Backup<Pbft, S>>),
+    Pbft(Box<Backup<Pbft, S>>),
     Unreplicated(Box<Unreplicated<S>>),
+}
+
+/// Up to where an instance's state is certain, and what proves it.
+#[derive(Debug)]
+pub(crate) enum Certain<'a> {
+    /// Up to a checkpoint, by these signatures.
+    Certified(&'a Certificate<Checkpoint>),
+    /// Up to its anchor. Who is asked signs it.
+    Anchor(Boundary),
+    /// All of it. Who is asked signs it.
+    Newest,
 }
 
 /// Lets whichever instance it is do the same thing.
@@ -70,7 +82,7 @@ macro_rules! each {
             Instance::Chain($instance) => $act,
             Instance::RingFast($instance) => $act,
             Instance::RingResilient($instance) => $act,
-            Instance::Backup($instance) => $act,
+            Instance::Pbft($instance) => $act,
             Instance::Unreplicated($instance) => $act,
         }
     };
@@ -80,8 +92,8 @@ impl<S: Service> Instance<S> {
     /// An instance over a ledger that holds the init history. `speaks`: whether this replica remembers what it said; a
     /// Backup runs without that as well, because its order abstains.
     pub(crate) fn open(cluster: &Cluster, me: ReplicaId, what: Specification, ledger: Ledger<S>, speaks: bool) -> Self {
-        let Specification { number, part, head, view, watches_load, .. } = what;
-        assert!(speaks || part == Part::Backup, "who has forgotten what it said speculates about nothing");
+        let Specification { number, part, head, watches_load, .. } = what;
+        assert!(speaks || part.is_backup(), "who has forgotten what it said speculates about nothing");
         match part {
             Part::Quorum => Self::Quorum(Box::new(Quorum::open(number, watches_load, ledger))),
             Part::ZLight => Self::ZLight(Box::new(ZLight::open(number, head, ledger))),
@@ -91,11 +103,8 @@ impl<S: Service> Instance<S> {
             }
             Part::RingFast => Self::RingFast(Box::new(RingFast::open(number, head, watches_load, ledger))),
             Part::RingResilient => Self::RingResilient(Box::new(RingResilient::open(cluster, &what, ledger))),
-            Part::Backup => {
-                let order = Pbft::new(number, Digest::ZERO, !speaks).beginning_with(view);
-                let order = if number.0 > 1 { order.awaiting_init() } else { order };
-                Self::Backup(Box::new(Backup::open_limited(what, order, ledger)))
-            }
+            Part::Backup(Order::Pbft) => Self::Pbft(Box::new(Backup::open(what, ledger, !speaks))),
+            Part::Unreplicated => Self::Unreplicated(Box::new(Unreplicated::open(number, ledger))),
         }
     }
 
@@ -124,19 +133,20 @@ impl<S: Service> Instance<S> {
             (Self::RingResilient(ring), Message::Resilient(resilient)) => {
                 ring.message(s, from, Heard::Own(resilient.message));
             }
-            (Self::Backup(backup), Message::Ordering(ordering)) => {
+            (Self::Pbft(backup), Message::Ordering(ordering)) => {
                 let message = BackupMessage::Order(ordering.instance, ordering.message);
                 backup.message(s, from, Heard::Own(message));
             }
-            (Self::Backup(backup), Message::Checkpoint(vote)) => {
+            (Self::Pbft(backup), Message::Checkpoint(vote)) => {
                 backup.message(s, from, Heard::Own(BackupMessage::Checkpoint(vote)));
             }
-            (Self::Backup(backup), Message::Testimony(signed)) => {
+            (Self::Pbft(backup), Message::Testimony(signed)) => {
                 backup.message(s, from, Heard::Own(BackupMessage::Testimony(signed)));
             }
-            (Self::Backup(backup), Message::Transfer(message)) => {
+            (Self::Pbft(backup), Message::Transfer(message)) => {
                 backup.message(s, from, Heard::Own(BackupMessage::Transfer(message)));
             }
+            (_, Message::Transfer(_)) => s.reject(from, Rejection::Unsolicited),
             // What another protocol says.
             (_, _) => s.reject(from, Rejection::WrongSender),
         }
@@ -150,9 +160,9 @@ impl<S: Service> Instance<S> {
             (Self::RingFast(ring), ReplicaTimer::Panic) => ring.timer(s, RingTimer::Panic),
             (Self::RingFast(ring), ReplicaTimer::Pace) => ring.timer(s, RingTimer::Pace),
             (Self::RingResilient(ring), ReplicaTimer::Resilient(timer)) => ring.timer(s, timer),
-            (Self::Backup(backup), ReplicaTimer::Transfer) => backup.timer(s, BackupTimer::Transfer),
-            (Self::Backup(backup), ReplicaTimer::Opening) => backup.timer(s, BackupTimer::Opening),
-            (Self::Backup(backup), ReplicaTimer::Pbft(timer)) => backup.timer(s, BackupTimer::Order(timer)),
+            (Self::Pbft(backup), ReplicaTimer::Transfer) => backup.timer(s, BackupTimer::Transfer),
+            (Self::Pbft(backup), ReplicaTimer::Opening) => backup.timer(s, BackupTimer::Opening),
+            (Self::Pbft(backup), ReplicaTimer::Pbft(timer)) => backup.timer(s, BackupTimer::Order(timer)),
             (_, _) => {}
         }
     }
@@ -163,7 +173,7 @@ impl<S: Service> Instance<S> {
             Self::ZLight(zlight) => zlight.timer(s, timer),
             Self::Chain(chain) => chain.timer(s, timer),
             Self::RingFast(ring) => ring.timer(s, RingTimer::Speculative(timer)),
-            Self::RingResilient(_) | Self::Backup(_) | Self::Unreplicated(_) => {}
+            Self::RingResilient(_) | Self::Pbft(_) | Self::Unreplicated(_) => {}
         }
     }
 
@@ -203,21 +213,137 @@ impl<S: Service> Instance<S> {
             (instance, InstanceRecord::History(record)) => {
                 each!(instance, instance => instance.replay(cluster, record));
             }
-            (Self::Backup(backup), InstanceRecord::Pbft(record)) => backup.order_mut().replay(cluster, me, record),
+            (Self::Pbft(backup), InstanceRecord::Pbft(record)) => backup.replay_order(cluster, me, record),
             (Self::RingResilient(ring), InstanceRecord::Resilient(record)) => ring.replay_own(cluster, record),
             (_, InstanceRecord::Pbft(_) | InstanceRecord::Resilient(_)) => {}
         }
     }
 
-    /// What the log on disk needs above the state at the anchor, besides the entries, where it begins there.
-    pub(crate) fn records_at_anchor(&self) -> Vec<InstanceRecord> {
+    /// The state, from a snapshot, is the one at this checkpoint of this instance. Only a Backup's log begins so.
+    pub(crate) fn restored(&mut self, certificate: Certificate<Checkpoint>) {
+        match self {
+            Self::Pbft(backup) => backup.restored(certificate),
+            Self::Quorum(_)
+            | Self::ZLight(_)
+            | Self::Chain(_)
+            | Self::RingFast(_)
+            | Self::RingResilient(_)
+            | Self::Unreplicated(_) => {}
+        }
+    }
+
+    /// The ledger is at an anchor above the history with which this instance began, whose end and digest are these.
+    /// These entries were logged above it. Only the log of an instance with an anchor begins so.
+    pub(crate) fn resume(&mut self, cluster: &Cluster, init: (u64, Digest), logged: Vec<LogEntry>) {
+        let base = self.base_mut().expect("the log of a Backup begins with what its order needs");
+        base.resume_after(init);
+        // Without one a resilient ring has not begun: [`crate::protocols::ring_resilient`], step R2.
+        if !logged.is_empty() {
+            each!(self, instance => instance.replay(cluster, HistoryRecord::Logged(logged)));
+        }
+    }
+
+    /// The beginning of a shorter log, if there is one: the anchor's position, the state there, and the records above.
+    /// `proof`: what proves that this instance may run.
+    pub(crate) fn begin_log(&mut self, proof: Option<Arc<Proof>>) -> Option<(u64, Tree, Vec<InstanceRecord>)> {
+        let (position, tree, entries) = self.base_mut()?.begin_log()?;
+        let (init, above) = (self.base()?.init(), entries.iter().map(LogEntry::digest).collect());
+        let begun = HistoryRecord::Begun(Begun { proof, init, above });
+        let records = HistoryRecord::bodies(entries).into_iter().chain([begun]).map(InstanceRecord::from);
+        Some((position, tree, records.chain(self.records_at_anchor()).collect()))
+    }
+
+    fn records_at_anchor(&self) -> Vec<InstanceRecord> {
         match self {
             Self::RingResilient(ring) => ring.records_at_anchor(),
             Self::Quorum(_) | Self::ZLight(_) | Self::Chain(_) | Self::RingFast(_) => {
                 let certificate = self.ledger().certificate().cloned();
                 certificate.map(|certificate| HistoryRecord::Stable(certificate).into()).into_iter().collect()
             }
-            Self::Backup(_) | Self::Unreplicated(_) => Vec::new(),
+            Self::Pbft(_) | Self::Unreplicated(_) => Vec::new(),
+        }
+    }
+
+    /// What proves that it may run, for one that agrees by itself on what it begins with.
+    pub(crate) fn begin_with(&mut self, proof: Option<Arc<Proof>>) {
+        match self {
+            Self::Pbft(backup) => backup.begin_with(proof),
+            Self::Quorum(_)
+            | Self::ZLight(_)
+            | Self::Chain(_)
+            | Self::RingFast(_)
+            | Self::RingResilient(_)
+            | Self::Unreplicated(_) => {}
+        }
+    }
+
+    /// The log is a new one. Whether this instance goes on without what it forgot; any other must be silent.
+    pub(crate) fn lose_log(&mut self) -> bool {
+        match self {
+            Self::Pbft(backup) => {
+                backup.lose_log();
+                true
+            }
+            Self::Quorum(_)
+            | Self::ZLight(_)
+            | Self::Chain(_)
+            | Self::RingFast(_)
+            | Self::RingResilient(_)
+            | Self::Unreplicated(_) => false,
+        }
+    }
+
+    /// Why a replica leaves it.
+    pub(crate) fn left_because(&self) -> SwitchReason {
+        match self {
+            Self::Pbft(_) => SwitchReason::BackupDone,
+            Self::Quorum(_)
+            | Self::ZLight(_)
+            | Self::Chain(_)
+            | Self::RingFast(_)
+            | Self::RingResilient(_)
+            | Self::Unreplicated(_) => {
+                let own = self.base().and_then(Speculation::stop_reason);
+                own.map_or(SwitchReason::OthersStopped, SwitchReason::Stopped)
+            }
+        }
+    }
+
+    /// Up to where the state is certain.
+    pub(crate) fn certain(&self) -> Certain<'_> {
+        match self {
+            Self::Pbft(backup) => Certain::Certified(backup.stable()),
+            Self::Quorum(_) | Self::ZLight(_) | Self::Chain(_) | Self::RingFast(_) | Self::RingResilient(_) => {
+                Certain::Anchor(self.ledger().log.anchor())
+            }
+            Self::Unreplicated(_) => Certain::Newest,
+        }
+    }
+
+    /// The instance as one whose replicas sign how far they have come, if it is one
+    /// ([`crate::schedule::Part::certifies`]).
+    pub(crate) const fn certifying(&self) -> Option<&RingResilient<S>> {
+        match self {
+            Self::RingResilient(ring) => Some(ring),
+            Self::Quorum(_)
+            | Self::ZLight(_)
+            | Self::Chain(_)
+            | Self::RingFast(_)
+            | Self::Pbft(_)
+            | Self::Unreplicated(_) => None,
+        }
+    }
+
+    /// The same.
+    pub(crate) const fn certifying_mut(&mut self) -> Option<&mut RingResilient<S>> {
+        match self {
+            Self::RingResilient(ring) => Some(ring),
+            Self::Quorum(_)
+            | Self::ZLight(_)
+            | Self::Chain(_)
+            | Self::RingFast(_)
+            | Self::Pbft(_)
+            | Self::Unreplicated(_) => None,
         }
     }
 
@@ -232,26 +358,26 @@ impl<S: Service> Instance<S> {
     }
 
     /// What it shares with the others that speculate, if it is one of them.
-    pub(crate) const fn base(&self) -> Option<&Speculation<S>> {
+    const fn base(&self) -> Option<&Speculation<S>> {
         match self {
             Self::Quorum(quorum) => Some(&quorum.base),
             Self::ZLight(zlight) => Some(&zlight.base),
             Self::Chain(chain) => Some(&chain.base),
             Self::RingFast(ring) => Some(&ring.base),
             Self::RingResilient(ring) => Some(&ring.base),
-            Self::Backup(_) | Self::Unreplicated(_) => None,
+            Self::Pbft(_) | Self::Unreplicated(_) => None,
         }
     }
 
     /// The same.
-    pub(crate) const fn base_mut(&mut self) -> Option<&mut Speculation<S>> {
+    const fn base_mut(&mut self) -> Option<&mut Speculation<S>> {
         match self {
             Self::Quorum(quorum) => Some(&mut quorum.base),
             Self::ZLight(zlight) => Some(&mut zlight.base),
             Self::Chain(chain) => Some(&mut chain.base),
             Self::RingFast(ring) => Some(&mut ring.base),
             Self::RingResilient(ring) => Some(&mut ring.base),
-            Self::Backup(_) | Self::Unreplicated(_) => None,
+            Self::Pbft(_) | Self::Unreplicated(_) => None,
         }
     }
 

@@ -8,7 +8,7 @@ mod request;
 mod timer;
 
 pub(crate) use client::{ClientMemory, half_of, settled};
-pub(crate) use instance::{Instance, Speaker};
+pub(crate) use instance::{Certain, Instance, Speaker};
 pub use message::{Incoming, Message};
 pub use record::{InstanceRecord, LogRecord, Record, SnapshotRecord};
 pub use timer::ReplicaTimer;

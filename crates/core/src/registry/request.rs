@@ -39,9 +39,9 @@ impl Request {
     /// The replicas that a client's MACs are for, in their order.
     fn receivers(&self, cluster: &Cluster) -> Vec<ReplicaId> {
         let Self { instance, client, timestamp, .. } = *self;
-        let head = cluster.protocol.schedule().map_or(ReplicaId(0), |schedule| schedule.head(cluster.n, instance));
-        let at = Asking { cluster, client, instance, head, view: View(0) };
-        half_of(cluster.part(instance)).receivers(&at, timestamp)
+        let what = cluster.specification(instance);
+        let at = Asking { cluster, client, instance, head: what.head, view: View(0) };
+        half_of(what.part).receivers(&at, timestamp)
     }
 
     /// Adds the client's proof as the cluster's mode and the instance ask for it. Instances that may abort at any
@@ -53,7 +53,7 @@ impl Request {
             self.authentication.signature = Some(keyring.sign_bytes(REQUEST_SIGNATURE_KIND, &statement));
             return self;
         }
-        if cluster.part(self.instance).is_some_and(|part| !part.is_resilient()) {
+        if !cluster.part(self.instance).is_resilient() {
             let receivers = self.receivers(cluster).into_iter();
             self.authentication.tags = receivers.map(|id| keyring.tag(Principal::Replica(id), &statement)).collect();
             return self;
@@ -84,7 +84,7 @@ impl Request {
 /// Finds out whether a request is its client's, by what the instance that it asks goes by.
 fn vouch_in_its_instance(request: &mut Request, cluster: &Cluster, keyring: &Keyring) -> Result<(), Rejection> {
     match (cluster.part(request.instance), keyring.me()) {
-        (Some(part), Principal::Replica(me)) if !part.is_resilient() => {
+        (part, Principal::Replica(me)) if !part.is_resilient() => {
             let place = request.place_of(cluster, me);
             let is_vouched = place.is_some_and(|place| request.vouch_by_mac_at(keyring, place));
             // Who panics in a ring signs, whatever the mode.
@@ -133,7 +133,7 @@ fn verify_request(
     if !keyring.keys().identities.contains_key(&request.client.identity) {
         return Err(Rejection::UnknownIdentity);
     }
-    let speculative = cluster.part(request.instance).is_some_and(|part| !part.is_resilient());
+    let speculative = !cluster.part(request.instance).is_resilient();
     if !speculative && cluster.client_auth == ClientAuth::Signature && matches!(from, Principal::Client(_)) {
         // The link is the client's own: enough to let it wait. The signature is checked before it is ordered, together
         // with those of the other requests in its batch.

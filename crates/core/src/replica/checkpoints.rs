@@ -13,10 +13,10 @@
 use super::{RecoverError, Replica};
 use crate::auth::Certificate;
 use crate::checkpoint::{Checkpoint, Snapshot, Tree};
-use crate::compositions::Running;
 use crate::ids::Sequence;
 use crate::machine::{Input, Machine, Outbox};
-use crate::registry::Instance;
+use crate::registry::Certain;
+use crate::schedule::Ending;
 use crate::service::Service;
 use crate::time::Instant;
 use alloc::vec;
@@ -27,19 +27,13 @@ impl<S: Service> Replica<S> {
     /// one, while an instance begins, or if it is the one that is `known`.
     pub fn certain_checkpoint(&self, known: Option<&Checkpoint>) -> Option<Snapshot> {
         let ledger = self.composite.ledger();
-        let (value, signatures) = match self.composite.running() {
-            Running::Open(Instance::Backup(backup)) => (backup.stable().value, Some(&backup.stable().signatures)),
-            Running::Open(Instance::Quorum(_))
-            | Running::Open(Instance::ZLight(_))
-            | Running::Open(Instance::Chain(_))
-            | Running::Open(Instance::RingFast(_))
-            | Running::Open(Instance::RingResilient(_)) => {
-                let anchor = ledger.log.anchor();
+        let (value, signatures) = match self.composite.running().open()?.certain() {
+            Certain::Certified(certificate) => (certificate.value, Some(&certificate.signatures)),
+            Certain::Anchor(anchor) => {
                 let (sequence, root) = (Sequence(anchor.position), anchor.root);
                 (Checkpoint { instance: self.instance(), sequence, ruled: Sequence(0), root }, None)
             }
-            Running::Open(Instance::Unreplicated(_)) => (self.newest_checkpoint().certificate.value, None),
-            Running::Opening(_) | Running::Silent(_) => return None,
+            Certain::Newest => (self.newest_checkpoint().certificate.value, None),
         };
         let is_first = value.sequence == Sequence(0) || signatures.is_some_and(Vec::is_empty);
         if is_first || known == Some(&value) {
@@ -61,13 +55,10 @@ impl<S: Service> Replica<S> {
     pub fn into_state(mut self) -> Result<Tree, RecoverError> {
         // What it would say is not said.
         self.step(Instant(0), Input::Start, &mut Outbox::new());
-        let lags = matches!(
-            self.composite.running(),
-            Running::Open(Instance::Quorum(_))
-                | Running::Open(Instance::ZLight(_))
-                | Running::Open(Instance::Chain(_))
-                | Running::Open(Instance::RingFast(_))
-        );
+        let lags = match self.cluster.part(self.instance()).ending() {
+            Ending::Shared => self.composite.running().open().is_some(),
+            Ending::Agreed | Ending::Certified | Ending::Never => false,
+        };
         let mut ledger = self.composite.halt_running();
         if lags {
             ledger.catch_up(&self.cluster, |_, _, _| ());

@@ -110,7 +110,7 @@ impl<S: Service> Replica<S> {
         if let Some(objection) = objection(&cluster) {
             return Err(RecoverError::WrongCluster(objection));
         }
-        let several = cluster.protocol.schedule().is_some();
+        let several = cluster.protocol.hands_on();
         let mut estate = Estate::new(&cluster, keyring.keys(), service);
         let mut restored = None;
         if let Some(Snapshot { certificate, tree }) = snapshot {
@@ -199,10 +199,11 @@ impl<S: Service> Replica<S> {
     /// This replica's view of itself.
     pub fn report(&self) -> Report {
         let estate = &self.composite.ledger().estate;
+        let several = self.cluster.protocol.hands_on();
         let mut report = Report {
             protocol: self.composite.protocol.to_string(),
             instance: self.composite.instance,
-            part: self.cluster.part(self.composite.instance).map_or_else(String::new, |part| part.to_string()),
+            part: if several { self.cluster.part(self.composite.instance).to_string() } else { String::new() },
             position: estate.position(),
             members: estate.members().live(),
             switch_reason: self.composite.last_switch.reason,

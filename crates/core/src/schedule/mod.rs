@@ -29,8 +29,17 @@ pub enum Part {
     RingFast,
     /// [`crate::protocols::ring_resilient`].
     RingResilient,
-    /// [`crate::protocols::backup`] over PBFT.
-    Backup,
+    /// [`crate::protocols::backup`] over a total order.
+    Backup(Order),
+    /// [`crate::protocols::unreplicated`].
+    Unreplicated,
+}
+
+/// A total order, as a Backup wraps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Order {
+    /// [`crate::protocols::pbft`].
+    Pbft,
 }
 
 /// How an instance ends: which abort reports prove it, and which history the next one begins with
@@ -43,10 +52,14 @@ pub enum Ending {
     Shared,
     /// 2f + 1 reports, and the longest history that one of them certifies.
     Certified,
+    /// It does not: nothing follows it.
+    Never,
 }
 
 impl Part {
-    const ALL: [Self; 6] = [Self::Quorum, Self::ZLight, Self::Chain, Self::RingFast, Self::RingResilient, Self::Backup];
+    /// What a schedule may name.
+    const ALL: [Self; 6] =
+        [Self::Quorum, Self::ZLight, Self::Chain, Self::RingFast, Self::RingResilient, Self::Backup(Order::Pbft)];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
@@ -56,23 +69,25 @@ impl Part {
             Self::Chain => "chain",
             Self::RingFast => "ring-fast",
             Self::RingResilient => "ring-resilient",
-            Self::Backup => "backup(pbft)",
+            Self::Backup(Order::Pbft) => "backup(pbft)",
+            Self::Unreplicated => "unreplicated",
         }
     }
 
     /// How it ends.
     pub const fn ending(self) -> Ending {
         match self {
-            Self::Backup => Ending::Agreed,
+            Self::Backup(_) => Ending::Agreed,
+            Self::Unreplicated => Ending::Never,
             Self::RingResilient => Ending::Certified,
             Self::Quorum | Self::ZLight | Self::Chain | Self::RingFast => Ending::Shared,
         }
     }
 
-    /// Whether it serves clients while up to f replicas are down or lie, and hands on after a quota of requests.
+    /// Whether it serves clients while up to f replicas are down or lie.
     pub const fn is_resilient(self) -> bool {
         match self.ending() {
-            Ending::Agreed | Ending::Certified => true,
+            Ending::Agreed | Ending::Certified | Ending::Never => true,
             Ending::Shared => false,
         }
     }
@@ -81,8 +96,10 @@ impl Part {
     /// what their order has decided.
     pub const fn is_backup(self) -> bool {
         match self {
-            Self::Backup => true,
-            Self::Quorum | Self::ZLight | Self::Chain | Self::RingFast | Self::RingResilient => false,
+            Self::Backup(_) => true,
+            Self::Quorum | Self::ZLight | Self::Chain | Self::RingFast | Self::RingResilient | Self::Unreplicated => {
+                false
+            }
         }
     }
 
@@ -95,7 +112,7 @@ impl Part {
     pub const fn replicas_min(self) -> usize {
         match self {
             Self::RingFast => 4,
-            Self::Quorum | Self::ZLight | Self::Chain | Self::RingResilient | Self::Backup => 1,
+            Self::Quorum | Self::ZLight | Self::Chain | Self::RingResilient | Self::Backup(_) | Self::Unreplicated => 1,
         }
     }
 }
@@ -149,7 +166,7 @@ impl core::error::Error for ScheduleError {}
 impl Schedule {
     /// A schedule that is known to be sound.
     pub(crate) const fn of(known: &[Part]) -> Self {
-        let mut parts = [Part::Backup; PARTS_MAX];
+        let mut parts = [Part::Unreplicated; PARTS_MAX];
         let mut at = 0;
         while at < known.len() {
             parts[at] = known[at];
@@ -180,12 +197,12 @@ impl Schedule {
     /// Backups. A resilient ring ends with one if it comes to its end; where there is no Backup, one that does not is
     /// allowed for.
     pub fn speculative_in_a_row(&self) -> u64 {
-        if !self.parts().contains(&Part::Backup) {
+        if !self.parts().iter().any(|part| part.is_backup()) {
             return 2 * u64::from(self.length);
         }
         let twice = self.parts().iter().chain(self.parts());
         let longest = twice.scan(0, |run, part| {
-            *run = if *part == Part::Backup { 0 } else { *run + 1 };
+            *run = if part.is_backup() { 0 } else { *run + 1 };
             Some(*run)
         });
         longest.max().unwrap_or(0)
@@ -214,7 +231,7 @@ impl Schedule {
         let leads = |at: usize| match self.parts()[at] {
             Part::Chain | Part::ZLight | Part::RingResilient => true,
             Part::RingFast => self.parts()[(at + 1) % self.parts().len()] != Part::RingResilient,
-            Part::Quorum | Part::Backup => false,
+            Part::Quorum | Part::Backup(_) | Part::Unreplicated => false,
         };
         let rounds = (instance.0.max(1) - 1) / u64::from(self.length);
         let in_round = |length: usize| (0..length).filter(|at| leads(*at)).count() as u64;
@@ -230,7 +247,7 @@ impl Schedule {
 
     /// How many Backups came before this instance: m.
     pub fn backups_before(&self, instance: InstanceId) -> u64 {
-        self.earlier(instance, |part| part == Part::Backup)
+        self.earlier(instance, Part::is_backup)
     }
 }
 
@@ -356,9 +373,9 @@ mod tests {
 
     #[test]
     fn instances_take_turns_and_so_do_heads() {
-        let schedule = Schedule::of(&[Part::Quorum, Part::Chain, Part::Backup]);
+        let schedule = Schedule::of(&[Part::Quorum, Part::Chain, Part::Backup(Order::Pbft)]);
         let parts: alloc::vec::Vec<Part> = (1..=4).map(|i| schedule.part(InstanceId(i))).collect();
-        assert_eq!(parts, [Part::Quorum, Part::Chain, Part::Backup, Part::Quorum]);
+        assert_eq!(parts, [Part::Quorum, Part::Chain, Part::Backup(Order::Pbft), Part::Quorum]);
         let heads: alloc::vec::Vec<u8> = [2, 5, 8, 11, 14].map(|i| schedule.head(4, InstanceId(i)).0).into();
         assert_eq!(heads, [0, 1, 2, 3, 0]);
         assert_eq!([3, 6, 9].map(|i| schedule.backups_before(InstanceId(i))), [0, 1, 2]);

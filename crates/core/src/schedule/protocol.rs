@@ -1,13 +1,13 @@
 //! Compositions by their names in the cluster file.
 
-use super::{Part, Schedule};
+use super::{Order, Part, Schedule};
 use core::fmt;
 use core::str::FromStr;
 
 /// A composition by its name in the cluster file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protocol {
-    /// `backup(pbft, k = ∞)`.
+    /// One Backup over PBFT that lasts for ever.
     #[default]
     Pbft,
     /// Quorum, and Backup where it aborts.
@@ -56,23 +56,38 @@ impl Protocol {
         }
     }
 
-    /// The schedule, of those that have several instances.
-    pub const fn schedule(self) -> Option<Schedule> {
+    /// What its instances run.
+    pub const fn schedule(self) -> Schedule {
+        const BACKUP: Part = Part::Backup(Order::Pbft);
         match self {
-            Self::Pbft | Self::Unreplicated => None,
-            Self::Quorum => Some(const { Schedule::of(&[Part::Quorum, Part::Backup]) }),
-            Self::ZLight | Self::Azyzzyva => Some(const { Schedule::of(&[Part::ZLight, Part::Backup]) }),
-            Self::Chain => Some(const { Schedule::of(&[Part::Chain, Part::Backup]) }),
-            Self::Aliph => Some(const { Schedule::of(&[Part::Quorum, Part::Chain, Part::Backup]) }),
-            Self::Ring => Some(const { Schedule::of(&[Part::RingFast, Part::RingResilient, Part::Backup]) }),
-            Self::Schedule(schedule) => Some(schedule),
+            Self::Pbft => const { Schedule::of(&[BACKUP]) },
+            Self::Quorum => const { Schedule::of(&[Part::Quorum, BACKUP]) },
+            Self::ZLight | Self::Azyzzyva => const { Schedule::of(&[Part::ZLight, BACKUP]) },
+            Self::Chain => const { Schedule::of(&[Part::Chain, BACKUP]) },
+            Self::Aliph => const { Schedule::of(&[Part::Quorum, Part::Chain, BACKUP]) },
+            Self::Ring => const { Schedule::of(&[Part::RingFast, Part::RingResilient, BACKUP]) },
+            Self::Schedule(schedule) => schedule,
+            Self::Unreplicated => const { Schedule::of(&[Part::Unreplicated]) },
+        }
+    }
+
+    /// Whether its instances hand on to one another; else there is one, which lasts for ever.
+    pub const fn hands_on(self) -> bool {
+        match self {
+            Self::Pbft | Self::Unreplicated => false,
+            Self::Quorum
+            | Self::ZLight
+            | Self::Chain
+            | Self::Azyzzyva
+            | Self::Aliph
+            | Self::Ring
+            | Self::Schedule(_) => true,
         }
     }
 
     /// Whether PBFT orders in it, alone or as a Backup: then rulings can be ordered as well ([`crate::dissent`]).
     pub fn orders_by_pbft(self) -> bool {
-        let of_schedule = |schedule: Schedule| schedule.parts().contains(&Part::Backup);
-        self == Self::Pbft || self.schedule().is_some_and(of_schedule)
+        self.schedule().parts().contains(&Part::Backup(Order::Pbft))
     }
 }
 

@@ -17,20 +17,20 @@ pub struct Specification {
     pub view: View,
     /// Whether another part of the schedule serves fewer clients better, or more: then the instance watches the load.
     pub watches_load: bool,
-    /// How long instances of its part last.
-    quota: Quota,
+    /// How long instances of its part last; none if it is the only one, which lasts for ever.
+    quota: Option<Quota>,
     /// How many of them came before.
     before: u64,
 }
 
 impl Specification {
     /// An instance of a schedule, among n replicas.
-    pub fn new(schedule: &Schedule, quota: Quota, n: usize, number: InstanceId) -> Self {
+    pub fn new(schedule: &Schedule, quota: Option<Quota>, n: usize, number: InstanceId) -> Self {
         let part = schedule.part(number);
         let next = schedule.part(InstanceId(number.0.saturating_add(1)));
         let watches_load = match part {
             Part::Quorum => matches!(next, Part::ZLight | Part::Chain | Part::RingFast),
-            Part::ZLight | Part::RingResilient | Part::Backup => false,
+            Part::ZLight | Part::RingResilient | Part::Backup(_) | Part::Unreplicated => false,
             Part::Chain | Part::RingFast => schedule.parts().contains(&Part::Quorum),
         };
         Self {
@@ -44,9 +44,14 @@ impl Specification {
         }
     }
 
-    /// k: how many requests it commits before it hands on, if it is one that comes to an end; the minimum if its init
-    /// history says that load is low.
+    /// Whether another instance may follow it.
+    pub const fn hands_on(&self) -> bool {
+        self.quota.is_some()
+    }
+
+    /// k: how many requests it commits before it hands on, if it is one that comes to an end by itself; the minimum if
+    /// its init history says that load is low.
     pub fn requests(&self, low_load: bool) -> u64 {
-        self.quota.requests(self.before, low_load)
+        self.quota.map_or(u64::MAX, |quota| quota.requests(self.before, low_load))
     }
 }

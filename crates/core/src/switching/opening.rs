@@ -55,7 +55,6 @@ use crate::ids::{InstanceId, Principal, ReplicaId, Sequence};
 use crate::machine::Destination;
 use crate::notice::Divergence;
 use crate::rejection::Rejection;
-use crate::schedule::Part;
 use crate::service::Service;
 use crate::switching::OpeningTimer;
 use alloc::collections::BTreeMap;
@@ -113,7 +112,7 @@ pub(crate) fn settle<S: Service>(
         ledger.log.learn(*boundary);
     }
     ledger.keep_versions(cluster);
-    if cluster.part(InstanceId(instance.0 - 1)).is_some_and(Part::is_backup) {
+    if cluster.part(InstanceId(instance.0 - 1)).is_backup() {
         ledger.log.forget_bodies();
     }
     if let Some(certificate) = &history.certificate {

@@ -124,6 +124,7 @@ const fn reports_needed(ending: Ending, cluster: &Cluster) -> usize {
     match ending {
         Ending::Agreed => cluster.weak(),
         Ending::Shared | Ending::Certified => cluster.strong(),
+        Ending::Never => usize::MAX,
     }
 }
 
@@ -170,6 +171,7 @@ impl AbortReport {
                 Ending::Agreed => self.certificates.is_empty(),
                 Ending::Shared => self.certificates.prepared.is_none(),
                 Ending::Certified => true,
+                Ending::Never => false,
             }
             && self.certificates_are_its_own(cluster)
             && self.certificates.check(cluster, keyring)
@@ -185,7 +187,7 @@ impl AbortReport {
         };
         let of_anchor = |certificate: &Certificate<Stable>| {
             let Stable { instance, boundary, .. } = certificate.value;
-            let was_ring = instance <= self.instance && cluster.part(instance).is_some_and(Part::certifies);
+            let was_ring = instance <= self.instance && cluster.part(instance).certifies();
             was_ring && boundary == self.anchor
         };
         prepared.iter().all(of_end) && stable.iter().all(of_anchor)
@@ -278,7 +280,7 @@ impl Proof {
     /// have.
     pub fn abort_history(&self, cluster: &Cluster) -> Option<AbortHistory> {
         let paths = Paths::of(&self.reports);
-        let certified = cluster.part(self.instance()).is_some_and(Part::certifies);
+        let certified = cluster.part(self.instance()).certifies();
         let longest = if certified { paths.longest_certified(cluster) } else { None };
         longest.or_else(|| self.shared_history(cluster, &paths))
     }

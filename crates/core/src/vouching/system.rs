@@ -5,7 +5,6 @@ use crate::cluster::Cluster;
 use crate::dissent::{Ruling, Verdict};
 use crate::ids::{ClientId, IdentityId, InstanceId, ReplicaId, Sequence, Timestamp};
 use crate::message::{Request, Vouched};
-use crate::schedule::Part;
 use crate::switching::Proof;
 use crate::wire::Wire;
 use bytes::Bytes;
@@ -58,7 +57,7 @@ impl Request {
 
     /// What it rules in this instance, if it is a ruling and holds, and the batch of the ruling that it follows.
     pub fn verdict(&self, cluster: &Cluster, keyring: &Keyring, instance: InstanceId) -> Option<(Sequence, Verdict)> {
-        let is_here = cluster.part(instance).is_none_or(Part::is_backup) && self.instance == instance;
+        let is_here = cluster.part(instance).is_backup() && self.instance == instance;
         if !is_here || !self.is_ruling() || (self.client.session & !RULINGS) as usize >= cluster.n {
             return None;
         }
@@ -70,12 +69,13 @@ impl Request {
     /// request: it would become a part of the history (abs-D14).
     pub fn proof(&self, cluster: &Cluster, keyring: &Keyring, instance: InstanceId) -> Option<Proof> {
         // One for each replica, so that nobody fills a pool with copies.
-        if !cluster.part(instance).is_some_and(Part::is_backup) || self.client.session as usize >= cluster.n {
+        let what = cluster.specification(instance);
+        if !what.part.is_backup() || !what.hands_on() || self.client.session as usize >= cluster.n {
             return None;
         }
         let before = InstanceId(instance.0.checked_sub(1)?);
         let proof = Proof::from_bytes(self.operation.clone()).ok()?;
-        let part = cluster.part(before)?;
-        (self.is_system() && proof.instance() == before && proof.check(cluster, keyring, part)).then_some(proof)
+        let holds = || proof.check(cluster, keyring, cluster.part(before));
+        (self.is_system() && proof.instance() == before && holds()).then_some(proof)
     }
 }

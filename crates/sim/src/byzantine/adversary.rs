@@ -1,10 +1,10 @@
 //! The ways to lie, by name: who lies, what there must be to lie about, and how a seed comes by it.
 
-use bezant_core::schedule::{Part, Protocol};
+use bezant_core::schedule::{Order, Part, Protocol};
 use std::fmt;
 
 /// Where there are primaries, views and certificates of checkpoints.
-const PBFT: &[Part] = &[Part::Backup];
+const PBFT: &[Part] = &[Part::Backup(Order::Pbft)];
 /// Where requests go from one replica to the next before anybody answers.
 const HOPS: &[Part] = &[Part::Chain, Part::RingFast];
 /// Where one replica tells the others an order that they log at once.
@@ -32,14 +32,11 @@ pub enum Needs {
 impl Needs {
     /// Whether there is that in this composition. One server alone is taken for PBFT with a single replica.
     pub fn are_met_by(self, protocol: Protocol) -> bool {
-        let schedule = protocol.schedule();
         match self {
             Self::Nothing => true,
-            Self::Instances => schedule.is_some(),
-            Self::OneOf(parts) => match &schedule {
-                None => parts.contains(&Part::Backup),
-                Some(schedule) => schedule.parts().iter().any(|part| parts.contains(part)),
-            },
+            Self::Instances => protocol.hands_on(),
+            Self::OneOf(parts) if protocol == Protocol::Unreplicated => parts.contains(&Part::Backup(Order::Pbft)),
+            Self::OneOf(parts) => protocol.schedule().parts().iter().any(|part| parts.contains(part)),
             Self::Strangers => protocol == Protocol::Pbft,
         }
     }

@@ -41,8 +41,7 @@ fn with_batch(history: Digest, message: &ChainMessage) -> Digest {
 
 /// This replica's own MACs, made anew for what the message says now. `None` where it is no place of a chain.
 pub(super) fn authenticate(liar: &Liar<'_>, message: &mut ChainMessage) -> Option<()> {
-    let schedule = liar.cluster.protocol.schedule()?;
-    let topology = Topology::new(liar.cluster, schedule.head(liar.cluster.n, message.instance));
+    let topology = Topology::new(liar.cluster, liar.cluster.specification(message.instance).head);
     let place = topology.place(liar.me);
     let statement = message.statement(&topology, place);
     for (index, (maker, receiver)) in topology.carried(place).enumerate() {
@@ -62,21 +61,20 @@ impl ChainSubstitute {
     /// Proves, to those after it, what one of the others reported.
     fn feed(&mut self, liar: &mut Liar<'_>) {
         let next = InstanceId(self.stopped.0 + 1);
-        let (Some(schedule), Some(Part::Chain | Part::RingFast)) =
-            (liar.cluster.protocol.schedule(), liar.cluster.part(next))
-        else {
+        let what = liar.cluster.specification(next);
+        if !matches!(what.part, Part::Chain | Part::RingFast) {
             return;
-        };
+        }
         let mut copied: Vec<_> = self.heard.values().map(|signed| signed.value.clone()).collect();
         copied.sort_by_key(|report| report.digests.len());
         let Some(lie) = copied.get(liar.rng.below(copied.len() as u64) as usize) else { return };
         let own = liar.keyring.sign(lie.clone());
         let reports = self.heard.values().chain([&own]);
-        let Some(part) = liar.cluster.part(self.stopped) else { return };
+        let part = liar.cluster.part(self.stopped);
         let Some(proof) = Proof::assemble(liar.cluster, part, reports) else { return };
         let Some(history) = proof.abort_history(liar.cluster) else { return };
         self.fed = Some((next, history.history()));
-        let topology = Topology::new(liar.cluster, schedule.head(liar.cluster.n, next));
+        let topology = Topology::new(liar.cluster, what.head);
         let place = topology.place(liar.me);
         let message = SwitchMessage::Init(Arc::new(proof));
         let message = Message::Switch(Switch { instance: next, message });

@@ -38,7 +38,7 @@ impl Choice {
         }
         // In half of the runs in which replicas are to part, somebody sees to it.
         let mut rng = Rng::stream(seed, "adversary of partings");
-        if self == Self::All && parts && protocol.schedule().is_some() && rng.coin() {
+        if self == Self::All && parts && protocol.hands_on() && rng.coin() {
             return Some(*rng.pick(&[Adversary::DifferentProofs, Adversary::AbortEquivocation]));
         }
         match self {

@@ -39,7 +39,7 @@ impl DifferentProofs {
 
     fn prove(&self, liar: &mut Liar<'_>, to: Principal) {
         let next = InstanceId(self.stopped.0 + 1);
-        let Some(part) = liar.cluster.part(self.stopped) else { return };
+        let part = liar.cluster.part(self.stopped);
         let mut reports: Vec<Signed<AbortReport>> =
             self.heard.values().filter(|report| report.signer != liar.me).cloned().collect();
         liar.rng.shuffle(&mut reports);

@@ -217,7 +217,7 @@ impl ClientBehaviour for ForReferences {
         request: &Request,
     ) -> Vec<(ReplicaId, Message)> {
         let limits = &cluster.limits;
-        let ahead = if cluster.protocol.schedule().is_some() { AHEAD } else { 0 };
+        let ahead = if cluster.protocol.hands_on() { AHEAD } else { 0 };
         let mut said = Vec::new();
         for _ in 0..self.burst {
             self.next += 1;

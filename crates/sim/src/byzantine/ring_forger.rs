@@ -29,14 +29,14 @@ pub(super) struct RingForger {
 
 /// The way of a message and this replica's position on it, if this is a ring.
 pub(super) fn place(liar: &Liar<'_>, ring: &RingMessage, to: Principal) -> Option<(Path, usize)> {
-    let schedule = liar.cluster.protocol.schedule()?;
-    if liar.cluster.part(ring.instance) != Some(Part::RingFast) || !liar.cluster.contains(ring.entry) {
+    let what = liar.cluster.specification(ring.instance);
+    if what.part != Part::RingFast || !liar.cluster.contains(ring.entry) {
         return None;
     }
-    let path = Path::new(liar.cluster, schedule.head(liar.cluster.n, ring.instance), ring.entry);
+    let path = Path::new(liar.cluster, what.head, ring.entry);
     let Principal::Replica(to) = to else { return None };
     let path = match ring.body {
-        Body::Probe(_) => Path::of_probe(liar.cluster, schedule.head(liar.cluster.n, ring.instance), ring.entry),
+        Body::Probe(_) => Path::of_probe(liar.cluster, what.head, ring.entry),
         _ => path,
     };
     let next = path.offset(to) + usize::from(ring.body.pass()) * liar.cluster.n;

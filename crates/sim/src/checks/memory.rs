@@ -83,7 +83,7 @@ impl Memory {
         let bytes_max = entries_max * (limits.operation_bytes_max as u64 + OVERHEAD);
         let batch = limits.batch_bytes_max.max(limits.operation_bytes_max) as u64;
         let bodies = batch + limits.batch_requests_max as u64 * BODY_OVERHEAD;
-        let bodies_bytes_max = cluster.protocol.schedule().is_none().then(|| 2 * cluster.window() * bodies);
+        let bodies_bytes_max = (!cluster.protocol.hands_on()).then(|| 2 * cluster.window() * bodies);
         Self { named, entries_max, bytes_max, bodies_bytes_max, restarted: BTreeMap::new() }
     }
 

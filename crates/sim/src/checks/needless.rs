@@ -74,7 +74,7 @@ impl Check for Needless {
                 Ok(())
             }
             Notice::Stopped { instance, reason } => {
-                let is_ring = matches!(cluster.part(*instance), Some(Part::RingFast | Part::RingResilient));
+                let is_ring = matches!(cluster.part(*instance), Part::RingFast | Part::RingResilient);
                 let agree = self.begun.get(instance).is_none_or(|histories| histories.len() <= 1);
                 if is_ring && agree && !NEEDED.contains(reason) {
                     return Err(format!("{replica} stopped the ring {instance} although nothing was wrong: {reason}"));

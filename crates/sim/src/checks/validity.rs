@@ -55,7 +55,7 @@ pub struct Validity {
 impl Validity {
     /// Of a cluster.
     pub fn new(cluster: &Cluster) -> Self {
-        let (may_end, sessions_max) = (cluster.protocol.schedule().is_some(), cluster.limits.sessions_per_identity_max);
+        let (may_end, sessions_max) = (cluster.protocol.hands_on(), cluster.limits.sessions_per_identity_max);
         Self { may_end, sessions_max, ..Self::default() }
     }
 

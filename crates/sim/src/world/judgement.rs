@@ -50,8 +50,8 @@ impl World {
     fn has_converged(&self) -> bool {
         // What replicas speculate about need not agree while no client asks.
         let end = |report: Report| match self.stage.cluster.part(report.instance) {
-            None | Some(Part::Backup) => (report.instance, report.executed, report.history),
-            Some(_) => (report.instance, Sequence(0), Digest::ZERO),
+            Part::Backup(_) | Part::Unreplicated => (report.instance, report.executed, report.history),
+            _ => (report.instance, Sequence(0), Digest::ZERO),
         };
         let ends: BTreeSet<_> = self.core().filter_map(Node::report).map(end).collect();
         ends.len() == 1 && (!self.is_healthy() || self.core().filter_map(Node::report).all(takes_part))
@@ -61,7 +61,7 @@ impl World {
     /// lost its log is silent until a Backup, however long the speculative instance lasts.
     fn is_healthy(&self) -> bool {
         let is_whole = self.scenario.liars.is_empty() && self.scenario.outsiders.is_empty();
-        is_whole && self.stage.echo.is_none() && self.stage.cluster.protocol.schedule().is_none()
+        is_whole && self.stage.echo.is_none() && !self.stage.cluster.protocol.hands_on()
     }
 
     /// All replicas of the core reach one state. Their last stable checkpoints may differ: the next batches bring one.
@@ -83,8 +83,8 @@ impl World {
     pub(super) fn judge_closing(&mut self) {
         let Some(position) = self.stage.checks.closed else { return };
         let agrees = |report: &Report| match self.stage.cluster.part(report.instance) {
-            None | Some(Part::Backup) => report.closed == Some(position),
-            Some(_) => true,
+            Part::Backup(_) | Part::Unreplicated => report.closed == Some(position),
+            _ => true,
         };
         let wrong = self.core().find(|node| node.report().is_some_and(|report| !agrees(&report)));
         if let Some(node) = wrong {

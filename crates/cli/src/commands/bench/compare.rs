@@ -198,8 +198,7 @@ fn check(experiment: &Experiment, contenders: &[Contender], auth: AuthName) -> R
     if BTreeSet::from_iter(&experiment.protocols).len() < experiment.protocols.len() {
         return Err(Failure::usage("a protocol is there twice."));
     }
-    let has_quorum =
-        |it: &Contender| it.protocol.schedule().is_some_and(|all| all.parts().starts_with(&[Part::Quorum]));
+    let has_quorum = |it: &Contender| it.protocol.schedule().parts().starts_with(&[Part::Quorum]);
     if matches!(experiment.kind, Kind::Switching(_)) && !contenders.iter().all(has_quorum) {
         return Err(Failure::usage("switches are measured from Quorum: choose others with --protocols."));
     }

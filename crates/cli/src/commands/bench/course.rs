@@ -72,7 +72,7 @@ impl Bench {
         let marks = if marks.is_empty() { recorded.bursts } else { marks };
         let (protocol, instances) = (subject.contender.to_string(), watch.instances);
         let schedule = subject.contender.protocol.schedule();
-        let is_fast = |instance: &u64| schedule.is_some_and(|all| !all.part(InstanceId(*instance)).is_resilient());
+        let is_fast = |instance: &u64| !schedule.part(InstanceId(*instance)).is_resilient();
         let fast = instances.iter().map(is_fast).collect();
         Ok(Timeline { protocol, buckets: recorded.buckets, instances, fast, marks, total: recorded.total })
     }

@@ -6,7 +6,7 @@ use super::run::Run;
 use crate::cluster::{ClientAuth, Cluster, Limits};
 use crate::ids::InstanceId;
 use crate::registry::Message;
-use crate::schedule::{Part, Protocol, Quota, Schedule};
+use crate::schedule::{Order, Part, Protocol, Quota, Schedule};
 use crate::services::Counter;
 use crate::switching::{Switch, SwitchMessage};
 use crate::testing::net::{Frame, Net, cluster, done, kind, r};
@@ -42,7 +42,7 @@ const PROMISES: [&str; 22] = [
 fn speaks_in(run: &Run, id: u8) -> Vec<u64> {
     let promises = |frame: &&Frame| {
         let instance = frame.message.instance().unwrap_or_default();
-        let is_end = run.net.cluster.part(instance) == Some(Part::Backup) && kind(&frame.message) == "ABORT";
+        let is_end = run.net.cluster.part(instance) == Part::Backup(Order::Pbft) && kind(&frame.message) == "ABORT";
         frame.from == r(id) && !is_end && PROMISES.contains(&kind(&frame.message).as_str())
     };
     run.net.sent.iter().filter(promises).map(|frame| instance_of(&frame.message)).collect()
@@ -110,7 +110,7 @@ fn a_replica_that_lost_its_log_says_nothing_where_it_may_have_spoken() {
 /// Why the instance after the latest that the others name counts: it may have been the first to open it.
 #[test]
 fn nor_where_it_was_before_all_others() {
-    let parts = [Part::Quorum, Part::ZLight, Part::Chain, Part::Backup];
+    let parts = [Part::Quorum, Part::ZLight, Part::Chain, Part::Backup(Order::Pbft)];
     let mut run = Run::new(Protocol::Schedule(Schedule::new(&parts).unwrap()), 4, 1, 5);
     run.invoke(0);
     run.finish();

@@ -8,7 +8,7 @@ use crate::history::Boundary;
 use crate::ids::{InstanceId, Principal};
 use crate::notice::Notice;
 use crate::registry::Message;
-use crate::schedule::{Part, Protocol, Schedule};
+use crate::schedule::{Order, Part, Protocol, Schedule};
 use crate::switching::{AbortReport, Certificates, Switch, SwitchMessage};
 use crate::testing::net::{c, kind, r};
 use alloc::rc::Rc;
@@ -25,23 +25,23 @@ pub(super) fn protocols() -> Vec<Protocol> {
         Protocol::ZLight,
         Protocol::Chain,
         ring_fast(),
-        schedule(&[Part::Backup]),
+        schedule(&[Part::Backup(Order::Pbft)]),
         Protocol::Azyzzyva,
         Protocol::Aliph,
         Protocol::Ring,
-        schedule(&[Part::Quorum, Part::ZLight, Part::Chain, Part::Backup]),
-        schedule(&[Part::Quorum, Part::RingFast, Part::Backup]),
-        schedule(&[Part::Chain, Part::Chain, Part::Backup, Part::Backup]),
+        schedule(&[Part::Quorum, Part::ZLight, Part::Chain, Part::Backup(Order::Pbft)]),
+        schedule(&[Part::Quorum, Part::RingFast, Part::Backup(Order::Pbft)]),
+        schedule(&[Part::Chain, Part::Chain, Part::Backup(Order::Pbft), Part::Backup(Order::Pbft)]),
         schedule(&[Part::RingResilient]),
         schedule(&[Part::Quorum, Part::RingResilient]),
         schedule(&[Part::Chain, Part::RingResilient]),
-        schedule(&[Part::RingResilient, Part::Chain, Part::Backup]),
+        schedule(&[Part::RingResilient, Part::Chain, Part::Backup(Order::Pbft)]),
     ]
 }
 
 /// Ring, and Backup where it aborts.
 pub(super) fn ring_fast() -> Protocol {
-    Protocol::Schedule(Schedule::new(&[Part::RingFast, Part::Backup]).unwrap())
+    Protocol::Schedule(Schedule::new(&[Part::RingFast, Part::Backup(Order::Pbft)]).unwrap())
 }
 
 /// Progress and Termination: without a fault everything is served without a timer, whatever overtakes what (abs-L8),
@@ -54,8 +54,8 @@ fn without_faults_nobody_panics() {
             let mut run = Run::new(protocol, n, 4, seed);
             run.scrambled = true;
             let first = run.net.cluster.part(InstanceId(1));
-            let takes_turns = first == Some(Part::Quorum);
-            let is_resilient = first.is_some_and(Part::is_resilient);
+            let takes_turns = first == Part::Quorum;
+            let is_resilient = first.is_resilient();
             for _ in 0..10 {
                 for session in 0..4 {
                     run.invoke(session);

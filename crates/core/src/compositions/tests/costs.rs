@@ -8,7 +8,7 @@ use crate::cluster::{ClientAuth, Cluster, Limits};
 use crate::ids::{Principal, ReplicaId, Timestamp};
 use crate::protocols::ring_fast::{Body, Path, RingMessage};
 use crate::registry::Message;
-use crate::schedule::{Part, Protocol, Schedule};
+use crate::schedule::{Order, Part, Protocol, Schedule};
 use crate::services::Counter;
 use crate::testing::net::{Net, c, cluster, kind, r};
 use alloc::collections::BTreeMap;
@@ -224,7 +224,7 @@ fn requests_take_the_message_delays_that_the_paper_says() {
         }
         assert_eq!(delays(f, Protocol::Pbft), 4);
         // A Backup that hands on executes final batches only (abs-D12).
-        assert_eq!(delays(f, Protocol::Schedule(Schedule::of(&[Part::Backup, Part::Quorum]))), 5);
+        assert_eq!(delays(f, Protocol::Schedule(Schedule::of(&[Part::Backup(Order::Pbft), Part::Quorum]))), 5);
     }
 }
 

@@ -6,7 +6,7 @@ use crate::cluster::{ClientAuth, Cluster, Limits};
 use crate::ids::InstanceId;
 use crate::protocols::pbft::PbftRecord;
 use crate::registry::{InstanceRecord, LogRecord, Record};
-use crate::schedule::{Part, Protocol, Quota, Schedule};
+use crate::schedule::{Order, Part, Protocol, Quota, Schedule};
 use crate::services::Counter;
 use crate::switching::HistoryRecord;
 use crate::testing::net::{Net, cluster, done};
@@ -76,7 +76,7 @@ fn a_crash_before_any_record_and_again_after_the_restart_forgets_nothing() {
 #[test]
 fn a_first_backup_is_recovered_from_its_own_snapshot_by_itself() {
     let limits = Limits { checkpoint_interval: 4, log_bytes_per_snapshot: 600, ..Limits::default() };
-    let protocol = Protocol::Schedule(Schedule::new(&[Part::Backup, Part::Quorum]).unwrap());
+    let protocol = Protocol::Schedule(Schedule::new(&[Part::Backup(Order::Pbft), Part::Quorum]).unwrap());
     let cluster = Cluster { quota: Quota::Fixed(20), protocol, ..cluster(4, ClientAuth::Hybrid, limits) };
     let mut net = Net::of(cluster, 1, |_| Counter::default());
     for value in 1..=10 {

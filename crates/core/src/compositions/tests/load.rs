@@ -5,7 +5,7 @@ use crate::ids::InstanceId;
 use crate::notice::Notice;
 use crate::protocols::quorum::crowd::{FEW, WINDOW, WINDOWS};
 use crate::protocols::speculative::LOW_LOAD;
-use crate::schedule::{Part, Protocol, Schedule};
+use crate::schedule::{Order, Part, Protocol, Schedule};
 use crate::stop::StopReason;
 use core::cell::RefCell;
 
@@ -23,7 +23,7 @@ fn ask(run: &mut Run, clients: usize, windows: u32) {
 fn part(run: &Run) -> Part {
     let instances = run.instances();
     assert!(instances.iter().all(|instance| *instance == instances[0]), "{instances:?}");
-    run.net.cluster.part(InstanceId(instances[0])).unwrap()
+    run.net.cluster.part(InstanceId(instances[0]))
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn few_clients_stay_in_quorum_however_long() {
 
 #[test]
 fn many_clients_stay_in_quorum_where_nothing_better_comes_next() {
-    let twice = Schedule::new(&[Part::Quorum, Part::Quorum, Part::Backup]).unwrap();
+    let twice = Schedule::new(&[Part::Quorum, Part::Quorum, Part::Backup(Order::Pbft)]).unwrap();
     for protocol in [Protocol::Quorum, Protocol::Schedule(twice)] {
         let mut run = Run::new(protocol, 4, 1 + FEW as u32, 3);
         ask(&mut run, 1 + FEW, 3 * WINDOWS);

@@ -23,7 +23,7 @@ use crate::ids::{InstanceId, Principal, ReplicaId};
 use crate::machine::Input;
 use crate::notice::Notice;
 use crate::registry::Message;
-use crate::schedule::{Part, Protocol, Quota};
+use crate::schedule::{Order, Part, Protocol, Quota};
 use crate::switching::{Switch, SwitchMessage};
 use crate::testing::Random;
 use crate::testing::journal::{Journal, names};
@@ -279,10 +279,10 @@ impl Run {
                 let inherits = begun <= instance || init.starts_with(history);
                 assert!(inherits, "abort order: {history:?} of {instance}, {replica} begins {begun} with {init:?}");
                 let agrees = begun != instance || init.starts_with(history) || history.starts_with(init);
-                assert!(agrees || self.part(*instance) == Some(Part::Chain), "init order: {history:?}, {init:?}");
+                assert!(agrees || self.part(*instance) == Part::Chain, "init order: {history:?}, {init:?}");
                 // abs-D5: what is inherited is answered with the history at its end.
                 let inherited = init.ends_with(&history[history.len() - 1..]) || init.starts_with(history);
-                let speculative = self.part(*instance) != Some(Part::Backup);
+                let speculative = self.part(*instance) != Part::Backup(Order::Pbft);
                 assert!(begun != instance || !inherited || !speculative || *position >= init.len() as u64, "abs-D5");
             }
             let common = self.common_init(*instance);
@@ -292,7 +292,7 @@ impl Run {
         self.check_silence();
     }
 
-    fn part(&self, instance: InstanceId) -> Option<Part> {
+    fn part(&self, instance: InstanceId) -> Part {
         self.net.cluster.part(instance)
     }
 
@@ -313,7 +313,7 @@ impl Run {
 
     fn check_quotas(&self) {
         let backups: BTreeSet<InstanceId> = self.begun.iter().map(|(_, begun, _)| InstanceId(begun.0 - 1)).collect();
-        for backup in backups.into_iter().filter(|instance| self.part(*instance) == Some(Part::Backup)) {
+        for backup in backups.into_iter().filter(|instance| self.part(*instance) == Part::Backup(Order::Pbft)) {
             let ends: BTreeSet<&Vec<u32>> = self.inits(InstanceId(backup.0 + 1)).collect();
             assert_eq!(ends.len(), 1, "a Backup has one history: {ends:?}");
             let begin = self.inits(backup).next().map_or(0, Vec::len);

@@ -385,7 +385,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     ) -> Option<Divergence> {
         let (sequence, mine) = self.wrong.take()?;
         // Where a Backup of several begins is no checkpoint that anybody has compared.
-        let is_known = self.limited.is_none() || !self.stable.signatures.is_empty();
+        let is_known = !self.is_limited() || !self.stable.signatures.is_empty();
         let since = is_known.then_some(self.stable.value.sequence);
         let is_comparable = certificate.value.sequence == sequence;
         // A service that cannot go back cannot take the right state either: installing that will say so.

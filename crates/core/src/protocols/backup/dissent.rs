@@ -67,7 +67,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// D2: a client asks again for what it was answered at this position. An answer may have got lost; or there were no
     /// 2f+1 equal ones. What this instance begins with nobody has compared yet.
     pub(super) fn doubt_answer(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, position: u64) {
-        let begins = self.limited.is_some() && self.stable.value.sequence == Sequence(0);
+        let begins = self.is_limited() && self.stable.value.sequence == Sequence(0);
         if begins || self.scope(None).is_some_and(|scope| position > scope.position) {
             self.testify(s, None);
         }

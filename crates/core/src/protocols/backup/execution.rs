@@ -22,7 +22,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             return s.reject(from, Rejection::WrongInstance);
         }
         let direct = from.is_client();
-        if self.limited.is_some() {
+        if self.is_limited() {
             return self.on_request_limited(s, from, request, direct);
         }
         if request.read_only {
@@ -34,7 +34,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             Freshness::Last(entry) => {
                 let (sequence, position, outcome) = (entry.sequence, entry.position, entry.outcome.clone());
                 if sequence <= self.ledger.estate.executed_for_good() {
-                    self.reply(s, &request, self.order.view(), sequence, Firmness::Final, outcome);
+                    self.reply(s, &request, self.view(), sequence, Firmness::Final, outcome);
                     return self.doubt_answer(s, position);
                 }
                 self.reply(s, &request, self.tentative_view, sequence, Firmness::Tentative, outcome);
@@ -53,7 +53,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     fn refuse(&self, s: &mut Surroundings<'_, impl Speaker<O>>, request: &Request, refusal: Refusal) {
         let estate = &self.ledger.estate;
         if self.order.may_vote() && estate.executed() >= self.order.promised() && !estate.may_have_session(request) {
-            self.reply(s, request, self.order.view(), Sequence(0), Firmness::Final, Outcome::Refused(refusal));
+            self.reply(s, request, self.view(), Sequence(0), Firmness::Final, Outcome::Refused(refusal));
         }
     }
 
@@ -84,7 +84,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         if !request.read_only {
             // If what made it stale was undone meanwhile, its client asks again.
             if matches!(estate.freshness(request), Freshness::Stale) {
-                s.too_late(request.signer(), self.order.view(), request);
+                s.too_late(request.signer(), self.view(), request);
             }
             return;
         }
@@ -94,7 +94,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             return self.refuse(s, request, refusal);
         }
         let outcome = estate.query(request);
-        self.reply(s, request, self.order.view(), self.ledger.estate.executed(), Firmness::Read, outcome);
+        self.reply(s, request, self.view(), self.ledger.estate.executed(), Firmness::Read, outcome);
     }
 
     fn answer_waiting_reads(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
@@ -129,8 +129,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     ) {
         match delivery {
             // abs-D12: what a limited Backup says must be final.
-            Delivery::Tentative(_) if self.limited.is_some() => {}
-            Delivery::Final(ordered) if self.limited.is_some() => self.on_final_limited(s, queue, ordered),
+            Delivery::Tentative(_) if self.is_limited() => {}
+            Delivery::Final(ordered) if self.is_limited() => self.on_final_limited(s, queue, ordered),
             Delivery::Tentative(ordered) => {
                 self.tentative_view = ordered.view;
                 self.execute(s, ordered, Firmness::Tentative);
@@ -180,7 +180,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     fn execute(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, ordered: Ordered, firmness: Firmness) {
         let (sequence, view, instance) = (ordered.sequence, ordered.view, self.instance);
-        let (cluster, me, limited) = (s.cluster, s.me, self.limited.is_some());
+        let (cluster, me, limited) = (s.cluster, s.me, self.is_limited());
         let out = &mut *s.out;
         let executed =
             self.ledger.estate.execute(cluster, ordered, firmness == Firmness::Final, |request, outcome, now| {

@@ -20,13 +20,11 @@ use crate::auth::Certificate;
 use crate::batch::Ordered;
 use crate::checkpoint::{Checkpoint, TransferMessage, Tree, genesis};
 use crate::clients::Freshness;
-use crate::digest::Digest;
 use crate::ids::{ClientId, IdentityId, Principal, ReplicaId, Sequence};
 use crate::message::{Firmness, Request};
 use crate::notice::Notice;
 use crate::protocols::total_order::TotalOrder;
 use crate::rejection::Rejection;
-use crate::schedule::Specification;
 use crate::service::Service;
 use crate::stop::StopReason;
 use crate::switching::{
@@ -37,18 +35,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 impl<O: TotalOrder, S: Service> Backup<O, S> {
-    /// An instance of several. The first of all begins with the ledger as it is, any other waits for INIT.
-    pub fn open_limited(what: Specification, order: O, ledger: Ledger<S>) -> Self {
-        let mut backup = Self::open(what.number, order, ledger, genesis(what.number, Digest::ZERO));
-        backup.limited = Some(what);
-        backup.init = Init::Waiting;
-        backup
-    }
-
     /// What the state holds is the init history.
     pub(super) fn begin(&mut self, low_load: bool) {
-        let what = self.limited.expect("one of several instances");
-        let quota = what.requests(low_load);
+        let quota = self.what.requests(low_load);
         let estate = &mut self.ledger.estate;
         estate.begin_instance(Sequence(0), estate.position().saturating_add(quota));
         self.init = Init::Done;
@@ -76,11 +65,11 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             Freshness::Last(entry) if works && !request.is_system() => {
                 if direct {
                     let (sequence, position, outcome) = (entry.sequence, entry.position, entry.outcome.clone());
-                    self.reply(s, &request, self.order.view(), sequence, Firmness::Final, outcome);
+                    self.reply(s, &request, self.view(), sequence, Firmness::Final, outcome);
                     self.doubt_answer(s, position);
                 }
             }
-            Freshness::Stale if works && !request.is_system() => s.too_late(from, self.order.view(), &request),
+            Freshness::Stale if works && !request.is_system() => s.too_late(from, self.view(), &request),
             _ if works && request.is_system() => {}
             _ if self.report.is_some() => {
                 self.unserved.insert(request.client);
@@ -145,7 +134,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// Whether its last request is executed.
     pub(super) fn is_done(&self) -> bool {
         let estate = &self.ledger.estate;
-        self.limited.is_some() && matches!(self.init, Init::Done) && estate.is_full() && estate.executed() > Sequence(0)
+        self.is_limited() && matches!(self.init, Init::Done) && estate.is_full() && estate.executed() > Sequence(0)
     }
 
     /// Step 4: the end, once the checkpoint there is stable. Whoever has said so before a crash says it again.
@@ -268,7 +257,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         s: &mut Surroundings<'_, impl Speaker<O>>,
         certificate: &Certificate<Checkpoint>,
     ) {
-        if self.limited.is_none() {
+        if !self.is_limited() {
             return;
         }
         self.init = Init::Done;
@@ -295,9 +284,10 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// The state, from a snapshot, is the one at a checkpoint of this instance: it includes the init history.
-    pub(crate) fn resume_at(&mut self, certificate: Certificate<Checkpoint>) {
+    pub(crate) fn restored(&mut self, certificate: Certificate<Checkpoint>) {
         self.init = Init::Done;
         if certificate.value.sequence > Sequence(0) {
+            self.order.restored(certificate.clone());
             self.stable = certificate;
         }
     }

@@ -8,7 +8,7 @@ use crate::message::Request;
 use crate::protocols::total_order::{Context, OrderEffect, TotalOrder};
 use crate::rejection::Rejection;
 use crate::service::{Proposal, Service};
-use crate::switching::{Heard, Surroundings};
+use crate::switching::{Heard, Surroundings, SwitchMessage};
 use crate::vouching::ruling_after;
 use alloc::vec::Vec;
 
@@ -55,6 +55,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             (Heard::Own(BackupMessage::Order(instance, _)), _) if instance != self.instance => {
                 s.reject(from, Rejection::WrongInstance);
             }
+            (Heard::Switch(SwitchMessage::Bodies(bodies)), Principal::Replica(from)) => self.on_bodies(s, from, bodies),
             (Heard::Own(_) | Heard::Switch(_), from) => s.reject(from, Rejection::WrongSender),
         }
     }

@@ -4,7 +4,9 @@ use super::testimonies::Dissent;
 use crate::auth::{Certificate, Signed};
 use crate::batch::Ordered;
 use crate::checkpoint::transfer::Transfer;
-use crate::checkpoint::{Checkpoint, Tree};
+use crate::checkpoint::{Checkpoint, Tree, genesis};
+use crate::cluster::Cluster;
+use crate::digest::Digest;
 use crate::ids::{InstanceId, ReplicaId, Sequence, View};
 use crate::protocols::speculative::Queue as Waiting;
 use crate::protocols::total_order::{OrderEffect, TotalOrder};
@@ -32,11 +34,10 @@ pub(super) enum Init {
 #[derive(Clone, Debug)]
 pub struct Backup<O: TotalOrder, S> {
     pub(super) instance: InstanceId,
+    /// What it is. If it hands on after k requests, only final deliveries count, and every read is ordered (abs-D12).
+    pub(super) what: Specification,
     pub(super) order: O,
     pub(super) ledger: Ledger<S>,
-    /// What it is, if it hands on after k requests. Then only final deliveries count, and every read is ordered
-    /// (abs-D12).
-    pub(super) limited: Option<Specification>,
     pub(super) init: Init,
     /// Batches delivered before the init history was there.
     pub(super) held: VecDeque<Ordered>,
@@ -80,14 +81,19 @@ pub(super) const VOTES_PER_REPLICA_MAX: usize = 3 * VOTES_PER_CHECKPOINT_MAX;
 pub(super) type Queue<O> = VecDeque<OrderEffect<O>>;
 
 impl<O: TotalOrder, S: Service> Backup<O, S> {
-    /// The only instance of its composition, over a state whose newest version is the one that the certificate names.
-    pub fn open(instance: InstanceId, order: O, ledger: Ledger<S>, stable: Certificate<Checkpoint>) -> Self {
+    /// An instance over a ledger. One of several waits for INIT, but for the first of all, which begins with the ledger
+    /// as it is; and so does the only one of its composition. `lost_log`: see [`TotalOrder::open`].
+    pub fn open(what: Specification, ledger: Ledger<S>, lost_log: bool) -> Self {
+        let (root, init) = match what.hands_on() {
+            true => (Digest::ZERO, Init::Waiting),
+            false => (ledger.estate.newest_version().root(), Init::Done),
+        };
         Self {
-            instance,
-            order,
+            instance: what.number,
+            what,
+            order: O::open(&what, root, lost_log),
             ledger,
-            limited: None,
-            init: Init::Done,
+            init,
             held: VecDeque::new(),
             init_base: None,
             report: None,
@@ -95,7 +101,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             unlogged: false,
             proof: None,
             unserved: ClientSet::default(),
-            stable,
+            stable: genesis(what.number, root),
             votes: BTreeMap::new(),
             ahead: None,
             transfer: None,
@@ -112,9 +118,24 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         &self.order
     }
 
-    /// The order, for recovery.
-    pub(crate) const fn order_mut(&mut self) -> &mut O {
-        &mut self.order
+    /// Whether it hands on after k requests.
+    pub(super) const fn is_limited(&self) -> bool {
+        self.what.hands_on()
+    }
+
+    /// The view to be named in replies.
+    pub(super) fn view(&self) -> View {
+        self.order.view().unwrap_or_default()
+    }
+
+    /// Replays a record of the order.
+    pub(crate) fn replay_order(&mut self, cluster: &Cluster, me: ReplicaId, record: O::Record) {
+        self.order.replay(cluster, me, record);
+    }
+
+    /// The log is a new one: the order abstains until it cannot contradict itself.
+    pub(crate) fn lose_log(&mut self) {
+        self.order.lose_log();
     }
 
     /// The last stable checkpoint that this replica has.

@@ -6,7 +6,9 @@ use super::decision::decide;
 use super::message::{PbftMessage, Position, PrePrepare, Vote};
 use super::replica::{Abstention, Ctx, Pbft, Phase};
 use super::slot::Proposed;
+use crate::auth::Certificate;
 use crate::batch::Batch;
+use crate::checkpoint::Checkpoint;
 use crate::cluster::Cluster;
 use crate::ids::{ReplicaId, Sequence, View};
 use crate::protocols::total_order::{Delivery, OrderEffect};
@@ -19,19 +21,19 @@ const UNASSIGNED: Sequence = Sequence(u64::MAX);
 
 impl Pbft {
     /// The state was restored from a snapshot: nothing at or below it is needed.
-    pub(crate) fn restored(&mut self, certificate: crate::auth::Certificate<crate::checkpoint::Checkpoint>) {
+    pub(super) fn resume_after(&mut self, certificate: Certificate<Checkpoint>) {
         self.committed = certificate.value.sequence;
         self.next = self.committed.next();
         self.stable = certificate;
     }
 
-    /// The log is a new one, as [`Pbft::new`] may be told before.
-    pub(crate) fn lose_log(&mut self) {
+    /// The log is a new one.
+    pub(super) fn abstain(&mut self) {
         self.abstention.get_or_insert_default();
     }
 
     /// Replays one record, oldest first. Nothing is executed meanwhile: `committed` stays at the snapshot.
-    pub(crate) fn replay(&mut self, cluster: &Cluster, me: ReplicaId, record: PbftRecord) {
+    pub(super) fn replay_record(&mut self, cluster: &Cluster, me: ReplicaId, record: PbftRecord) {
         match record {
             PbftRecord::Accepted(pre_prepare) => self.replay_accepted(cluster, me, pre_prepare),
             PbftRecord::Prepared(vote) => self.replay_prepared(me, vote),

@@ -15,6 +15,7 @@ use crate::notice::Report;
 use crate::protocols::pool::Pool;
 use crate::protocols::total_order::{Context, Delivery, OrderEffect, TotalOrder};
 use crate::rejection::Rejection;
+use crate::schedule::Specification;
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -106,13 +107,12 @@ pub(super) enum ViewTimer {
 }
 
 impl Pbft {
-    /// PBFT before its first batch, over the state with this root. `lost_log`: this replica had a log once and lost
-    /// it; it abstains until it cannot contradict itself.
-    pub fn new(instance: InstanceId, root: Digest, lost_log: bool) -> Self {
+    fn new(what: &Specification, root: Digest, lost_log: bool) -> Self {
+        let Specification { number, view, .. } = *what;
         Self {
-            view: View(0),
+            view,
             phase: Phase::Normal,
-            stable: genesis(instance, root),
+            stable: genesis(number, root),
             committed: Sequence(0),
             tentative: None,
             slots: BTreeMap::new(),
@@ -122,7 +122,7 @@ impl Pbft {
             next: Sequence(1),
             last_proposed: 0,
             view_changes: BTreeMap::new(),
-            begun: Begun::by_itself(View(0)),
+            begun: Begun::by_itself(view),
             since: Instant(0),
             fills: false,
             view_timer: None,
@@ -135,23 +135,9 @@ impl Pbft {
             last_time: Instant(0),
             view_changes_started: 0,
             logged_stable: None,
-            awaits_init: false,
+            // (abs-L3).
+            awaits_init: number > InstanceId(1),
         }
-    }
-
-    /// The same, beginning with a later view: so that a faulty replica is not the first primary of every instance.
-    #[must_use]
-    pub fn beginning_with(mut self, view: View) -> Self {
-        self.view = view;
-        self.begun = Begun::by_itself(view);
-        self
-    }
-
-    /// The same, taking nothing but batches with an INIT until one is delivered (abs-L3).
-    #[must_use]
-    pub const fn awaiting_init(mut self) -> Self {
-        self.awaits_init = true;
-        self
     }
 
     /// h: the last stable checkpoint.
@@ -246,6 +232,22 @@ impl TotalOrder for Pbft {
     type Message = PbftMessage;
     type Timer = PbftTimer;
     type Record = PbftRecord;
+
+    fn open(what: &Specification, root: Digest, lost_log: bool) -> Self {
+        Self::new(what, root, lost_log)
+    }
+
+    fn restored(&mut self, certificate: Certificate<Checkpoint>) {
+        self.resume_after(certificate);
+    }
+
+    fn lose_log(&mut self) {
+        self.abstain();
+    }
+
+    fn replay(&mut self, cluster: &Cluster, me: ReplicaId, record: PbftRecord) {
+        self.replay_record(cluster, me, record);
+    }
 
     fn start(&mut self, context: &mut Ctx<'_>) {
         context.push(OrderEffect::SetTimer(PbftTimer::Status, context.now + context.cluster.limits.status_interval));
@@ -361,8 +363,8 @@ impl TotalOrder for Pbft {
         self.promised
     }
 
-    fn view(&self) -> View {
-        self.view
+    fn view(&self) -> Option<View> {
+        Some(self.view)
     }
 }
 

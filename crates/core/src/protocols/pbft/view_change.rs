@@ -406,5 +406,5 @@ impl Pbft {
 /// Whether a new view may go on with null batches to the end of the window. Where batches wait for an INIT that would
 /// leave it no place.
 fn may_be_filled(context: &Ctx<'_>) -> bool {
-    context.cluster.protocol.schedule().is_none()
+    !context.cluster.specification(context.instance).hands_on()
 }

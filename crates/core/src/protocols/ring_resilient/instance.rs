@@ -11,7 +11,7 @@ use crate::protocols::ring_resilient::{ResilientMessage, ResilientTimer};
 use crate::rejection::Rejection;
 use crate::service::Service;
 use crate::stop::StopReason;
-use crate::switching::{AbortReport, Abortable, Heard, HistoryRecord, Ledger, Steps, Surroundings};
+use crate::switching::{AbortReport, Abortable, Heard, HistoryRecord, Ledger, Steps, Surroundings, SwitchMessage};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -67,6 +67,7 @@ impl<S: Service, M: Speaker> Steps<M> for RingResilient<S> {
         match (message, from) {
             (Heard::Request(request), from) if !request.read_only => self.on_request(s, from, request),
             (Heard::Own(message), Principal::Replica(from)) => self.on_resilient(s, from, message),
+            (Heard::Switch(SwitchMessage::Bodies(bodies)), Principal::Replica(from)) => self.on_bodies(s, from, bodies),
             // What speculative instances say to one another.
             (Heard::Switch(_), Principal::Replica(_)) => {}
             (_, from) => s.reject(from, Rejection::WrongSender),

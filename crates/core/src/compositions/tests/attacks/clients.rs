@@ -11,7 +11,7 @@ use crate::message::{Refusal, Reply, Request};
 use crate::protocols::pbft::{PbftMessage, PrePrepare};
 use crate::registry::Message;
 use crate::rejection::Rejection;
-use crate::schedule::{Part, Protocol, Quota, Schedule};
+use crate::schedule::{Order, Part, Protocol, Quota, Schedule};
 use crate::service::Proposal;
 use crate::shares::CLIENT_SET_MAX;
 use crate::switching::{Panic, Switch, SwitchMessage};
@@ -248,7 +248,8 @@ fn k28_who_has_executed_less_may_order_what_is_stale_for_others() {
 /// primary orders it again. Nobody knows any more what came of it, and nobody says that nothing did.
 #[test]
 fn k29_what_was_executed_and_forgotten_is_not_called_refused() {
-    let mut net = with_a_full_table(Protocol::Schedule(Schedule::new(&[Part::Backup, Part::Quorum]).unwrap()));
+    let mut net =
+        with_a_full_table(Protocol::Schedule(Schedule::new(&[Part::Backup(Order::Pbft), Part::Quorum]).unwrap()));
     net.lose(|frame| frame.to == c(0));
     net.submit(0, &7_u32.to_le_bytes(), false);
     net.settle();
@@ -278,7 +279,7 @@ fn k29_what_was_executed_and_forgotten_is_not_called_refused() {
 /// Every protocol, and how a call ends there whose session was evicted.
 fn endings() -> [(Protocol, Completion); 7] {
     let too_late = || Completion::TooLate(Refusal::StaleTimestamp);
-    let limited = Protocol::Schedule(Schedule::new(&[Part::Backup, Part::Quorum]).unwrap());
+    let limited = Protocol::Schedule(Schedule::new(&[Part::Backup(Order::Pbft), Part::Quorum]).unwrap());
     [
         (Protocol::Quorum, Completion::Unknown),
         (Protocol::ZLight, Completion::Unknown),
@@ -375,7 +376,7 @@ fn k31_what_a_tentative_batch_made_too_late_is_not_told() {
 /// Nor does it stay for ever, although nobody else asks for anything.
 #[test]
 fn k31_a_silent_sequencer_keeps_nobody_waiting() {
-    let schedule = Schedule::new(&[Part::Quorum, Part::RingResilient, Part::Backup]).unwrap();
+    let schedule = Schedule::new(&[Part::Quorum, Part::RingResilient, Part::Backup(Order::Pbft)]).unwrap();
     let mut net = overtaken(Protocol::Schedule(schedule), 4);
     let sequencer = Principal::Replica(schedule.head(net.cluster.n, InstanceId(2)));
     let is_late = |frame: &Frame| frame.from == c(1) && frame.message.instance() == Some(InstanceId(2));

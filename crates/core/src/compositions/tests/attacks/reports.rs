@@ -10,7 +10,7 @@ use crate::ids::InstanceId;
 use crate::notice::Notice;
 use crate::registry::Message;
 use crate::rejection::Rejection;
-use crate::schedule::{Part, Protocol, Schedule};
+use crate::schedule::{Order, Part, Protocol, Schedule};
 use crate::switching::{AbortReport, Switch, SwitchMessage};
 use crate::testing::net::{c, kind, r};
 use alloc::collections::BTreeSet;
@@ -123,7 +123,7 @@ fn k07_s3_several_checkpoints_under_way_hide_nothing() {
 /// replica has the same history. It must not count there: the others may go elsewhere.
 #[test]
 fn k10_s9_a_checkpoint_counts_in_its_own_instance() {
-    let schedule = Schedule::new(&[Part::Quorum, Part::Quorum, Part::Backup]).unwrap();
+    let schedule = Schedule::new(&[Part::Quorum, Part::Quorum, Part::Backup(Order::Pbft)]).unwrap();
     let mut run = Run::new(Protocol::Schedule(schedule), 4, 2, 1);
     run.liar = Some(1);
     for _ in 0..3 {

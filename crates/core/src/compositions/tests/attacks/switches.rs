@@ -6,7 +6,7 @@ use crate::compositions::tests::script::{Report, client, init, panic};
 use crate::ids::{InstanceId, Principal};
 use crate::registry::Message;
 use crate::rejection::Rejection;
-use crate::schedule::{Part, Protocol};
+use crate::schedule::{Order, Part, Protocol};
 use crate::switching::{AbortReport, Switch, SwitchMessage};
 use crate::testing::net::{Frame, c, kind, r};
 use alloc::vec;
@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 fn go_to(run: &mut Run, instance: u64) {
     while run.instances().iter().any(|at| *at < instance) {
         let at = InstanceId(run.instances()[0]);
-        let is_backup = run.net.cluster.part(at) == Some(Part::Backup);
+        let is_backup = run.net.cluster.part(at) == Part::Backup(Order::Pbft);
         for _ in 0..if is_backup { 1 } else { 4 } {
             run.invoke(0);
             run.finish();
@@ -35,7 +35,7 @@ fn go_to(run: &mut Run, instance: u64) {
 fn k10_l7_what_was_said_in_earlier_instances_changes_nothing() {
     for protocol in [Protocol::Quorum, Protocol::Azyzzyva, Protocol::Aliph] {
         let mut run = Run::new(protocol, 4, 2, 1);
-        let round = protocol.schedule().map_or(0, |schedule| schedule.parts().len() as u64);
+        let round = protocol.schedule().parts().len() as u64;
         let instance = InstanceId(2 * round + 1);
         go_to(&mut run, instance.0);
         let old: Vec<Frame> = run.net.sent.clone();
