@@ -194,7 +194,7 @@ fn draw_features(options: &ScenarioOptions, size: Size, calm: bool) -> BTreeSet<
     // One server alone tolerates nothing and keeps nothing: it must not stop.
     let stops = [Feature::PowerCut, Feature::Crashes, Feature::FailedSyncs];
     let spared = |feature| match feature {
-        Feature::DynamicClients => options.protocol != Protocol::Pbft,
+        Feature::DynamicClients => !options.protocol.lets_clients_join(),
         Feature::Expiry => options.service == ServiceKind::Sql,
         feature => options.protocol == Protocol::Unreplicated && stops.contains(&feature),
     };

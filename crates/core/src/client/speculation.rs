@@ -202,9 +202,7 @@ impl Client {
     /// (abs-S4).
     fn ask_in_new_instance(&mut self, now: Instant, out: &mut Outbox<Self>) {
         let Some(mut call) = self.call.take() else { return };
-        let crate::message::Request { client, timestamp, operation, .. } = call.request.clone();
-        let request = crate::message::Request::new(self.instance, client, timestamp, false, operation)
-            .authenticate(&self.cluster, &self.keyring);
+        let request = call.request.clone().asked_in(self.instance).authenticate(&self.cluster, &self.keyring);
         let everywhere = request.clone().authenticate_for_all(&self.cluster, &self.keyring);
         out.send(Destination::Replicas, Message::Request(everywhere));
         let patience = self.patience();

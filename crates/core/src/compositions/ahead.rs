@@ -8,21 +8,16 @@ use crate::compositions::jump::Jump;
 use crate::ids::{Principal, ReplicaId, Sequence};
 use crate::machine::Destination;
 use crate::notice::Notice;
-use crate::protocols::ring_resilient::{Resilient, ResilientMessage, ResilientRecord, RingResilient, Status};
-use crate::registry::{Instance, LogRecord, ReplicaTimer, SnapshotRecord, Speaker};
+use crate::registry::{Instance, LogRecord, ReplicaTimer, SnapshotRecord, Speaker, certifying};
 use crate::rejection::Rejection;
 use crate::service::Service;
 use crate::switching::certificate::Stable;
-use crate::switching::{Abortable, Amnesia, Begun, HistoryRecord, Ledger, Opening, Steps, Surroundings};
+use crate::switching::{Amnesia, Begun, HistoryRecord, Ledger, Opening, Surroundings};
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 impl<S: Service> Composite<S> {
-    /// The instance that runs, if its replicas sign how far they have come.
-    pub(super) fn certifying_mut(&mut self) -> Option<&mut RingResilient<S>> {
-        self.running_mut().open_mut()?.certifying_mut()
-    }
-
     /// Something of an init history is missing: others may be beyond it.
     pub(super) fn ask_for_stable(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         if s.cluster.part(self.instance).certifies() {
@@ -34,9 +29,7 @@ impl<S: Service> Composite<S> {
             for (from, certificate) in told {
                 self.on_stable(s, from, certificate);
             }
-            let status = Status { opened: false, logged: 0, prepared: None, committed: None, anchor: 0 };
-            let message = ResilientMessage::Status(status);
-            s.send(Destination::Replicas, Resilient { instance: self.instance, message });
+            s.send(Destination::Replicas, certifying::question(self.instance));
         }
     }
 
@@ -102,7 +95,10 @@ impl<S: Service> Composite<S> {
             s.cancel_timer(timer);
         }
         self.waiting.extend(self.running().open().map(Instance::waiting_clients).unwrap_or_default());
-        let orders = self.certifying_mut().map(RingResilient::take_orders).unwrap_or_default();
+        let orders = match self.running_mut().open_mut().and_then(Instance::certifying_mut) {
+            Some(ring) => ring.take_orders(),
+            None => BTreeMap::new(),
+        };
         let mut ledger = self.halt_running();
         opening.finish(s, &mut ledger);
         self.begin_log_at(s, &ledger, &certificate);
@@ -110,14 +106,18 @@ impl<S: Service> Composite<S> {
         s.out.notify(Notice::Begun { instance: self.instance, position: init.0, history: init.1 });
         let speaks = Amnesia::lets_speak(s.amnesia, self.instance);
         let mut running = Running::at(s.cluster, s.me, self.instance, ledger, speaks);
-        if let Some(ring) = running.open_mut().and_then(Instance::certifying_mut) {
-            ring.be_patient(s.cluster, self.failures);
-            ring.resume_after(init);
-            ring.replay(s.cluster, HistoryRecord::Logged(Vec::new()));
-            ring.replay_own(s.cluster, ResilientRecord::Committed(certificate.value.boundary.position));
-            ring.replay(s.cluster, HistoryRecord::Stable(certificate));
-            ring.start(s);
-            ring.give_orders(s, orders);
+        if let Some(instance) = running.open_mut() {
+            instance.resume(s.cluster, init, Vec::new());
+            for record in certifying::records_at(certificate) {
+                instance.replay(s.cluster, s.me, record);
+            }
+            if let Some(ring) = instance.certifying_mut() {
+                ring.be_patient(s.cluster, self.failures);
+            }
+            instance.start(s);
+            if let Some(ring) = instance.certifying_mut() {
+                ring.give_orders(s, orders);
+            }
         }
         self.set_running(running);
         self.opened(s);
@@ -133,13 +133,9 @@ impl<S: Service> Composite<S> {
         let position = certificate.value.boundary.position;
         let tree = ledger.estate.version(Sequence(position)).expect("opened at a checkpoint").clone();
         let begun = Begun { proof: self.proof.clone(), init: certificate.value.init, above: Vec::new() };
-        let of_ring = [
-            HistoryRecord::Begun(begun).into(),
-            HistoryRecord::Logged(Vec::new()).into(),
-            ResilientRecord::Committed(position).into(),
-            HistoryRecord::Stable(certificate.clone()).into(),
-        ];
-        let live = of_ring.map(|record| LogRecord { instance: self.instance, record }).to_vec();
+        let begun = core::iter::once(HistoryRecord::Begun(begun).into());
+        let records = begun.chain(certifying::records_at(certificate.clone()));
+        let live = records.map(|record| LogRecord { instance: self.instance, record }).collect();
         let snapshot = snapshot_at(self.instance, position, tree);
         s.begin_log(SnapshotRecord { snapshot, live, transferred: true });
     }

@@ -11,8 +11,7 @@ use crate::estate::Estate;
 use crate::history::LogEntry;
 use crate::ids::{InstanceId, Principal, ReplicaId};
 use crate::machine::Destination;
-use crate::protocols::ring_resilient::{Resilient, ResilientMessage};
-use crate::registry::{Message, ReplicaTimer, Speaker};
+use crate::registry::{Message, ReplicaTimer, Speaker, certifying};
 use crate::rejection::Rejection;
 use crate::schedule::Protocol;
 use crate::service::Service;
@@ -260,15 +259,9 @@ impl<S: Service> Composite<S> {
     }
 
     fn pass_to_instance(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, message: Message) {
-        let message = match (message, from) {
-            (
-                Message::Resilient(Resilient { message: ResilientMessage::Stable(certificate), .. }),
-                Principal::Replica(from),
-            ) => {
-                return self.on_stable(s, from, certificate);
-            }
-            (message, _) => message,
-        };
+        if let (Some(certificate), Principal::Replica(from)) = (certifying::shown_by(&message), from) {
+            return self.on_stable(s, from, certificate.clone());
+        }
         if matches!(self.running(), Running::Opening(_)) {
             return self.keep_early(s, from, message);
         }

@@ -54,7 +54,8 @@ impl<S: Service> Composite<S> {
         if !report.value.check(s.cluster, s.keyring, s.cluster.part(self.instance)) {
             return s.reject(Principal::Replica(from), Rejection::BadCertificate);
         }
-        if let (Some(ring), Some(stable)) = (self.certifying_mut(), report.value.stable_here()) {
+        let ring = self.running_mut().open_mut().and_then(Instance::certifying_mut);
+        if let (Some(ring), Some(stable)) = (ring, report.value.stable_here()) {
             // It says nothing more itself; others may still need that to come to their end.
             ring.on_stable(s, from, stable.clone());
         }
@@ -322,6 +323,9 @@ impl<S: Service> Composite<S> {
                 Message::Switch(Switch { message: SwitchMessage::Panic(Panic { client, .. }), .. }),
             ) => {
                 s.send(Destination::Client(*client), self.switch(SwitchMessage::Active(*client)));
+            }
+            (Principal::Key(_), Message::Request(request)) => {
+                s.send(request.asker(), self.switch(SwitchMessage::Active(request.client)));
             }
             // Its next request will tell.
             (Principal::Client(_), Message::RingPace(_)) => {}

@@ -4,13 +4,15 @@
 use super::Admission;
 use crate::batch::{Batch, Entry, Ordered};
 use crate::client::{Completion, Read, Submit};
-use crate::cluster::{ClientAuth, Limits};
+use crate::cluster::{ClientAuth, Cluster, Limits};
+use crate::compositions::objection;
 use crate::ids::{ClientId, Principal, Timestamp, View};
 use crate::joining::{Credential, Join, SessionId};
 use crate::machine::{Destination, Input, Machine};
 use crate::message::{Outcome, Refusal, Request};
 use crate::registry::Message;
 use crate::rejection::Rejection;
+use crate::schedule::{Protocol, Quota};
 use crate::service::Proposal;
 use crate::services::Counter;
 use crate::testing::net::{Frame, INSTANCE, Net, c, cluster, done, kind, r};
@@ -112,6 +114,38 @@ fn a_client_that_nobody_named_joins_asks_and_leaves() {
     net.clients[client].enter(now, admission, 0);
     assert_eq!(add(&mut net, client, 5), Some(Completion::Ended(Refusal::NoSession)));
     assert_eq!(net.read(), done(6));
+}
+
+/// A schedule of Backups: each hands on after three requests, and the next begins with the members of the one before.
+#[test]
+fn who_has_joined_is_a_member_in_every_instance_that_follows() {
+    let schedule = Protocol::Schedule("backup(pbft)".parse().unwrap());
+    let open = cluster(4, ClientAuth::Hybrid, limits()).with_dynamic_clients().with_protocol(schedule);
+    let mut net = Net::of(Cluster { quota: Quota::Fixed(3), ..open }, 1, |_| Counter::default());
+    let client = net.stranger(77);
+    let admission = enter(&mut net, client, 1);
+    for sum in 1..=8 {
+        assert_eq!(add(&mut net, client, 1), done(sum));
+    }
+    assert!(net.hosts.iter().all(|host| host.replica.instance().0 >= 3));
+    assert_eq!(leave(&mut net, client, admission), Completion::Done(Bytes::new()));
+    tables_agree(&net);
+    let now = net.now;
+    net.clients[client].enter(now, admission, 0);
+    assert_eq!(add(&mut net, client, 5), Some(Completion::Ended(Refusal::NoSession)));
+    let again = enter(&mut net, client, 2);
+    assert_ne!(admission, again);
+    assert_eq!(add(&mut net, client, 1), done(9));
+}
+
+/// Where what was executed may be taken back, so may a JOIN.
+#[test]
+fn nobody_joins_where_instances_speculate() {
+    for (protocol, may) in [("pbft", true), ("aliph", false), ("ring", false), ("backup(pbft), quorum", false)] {
+        let protocol: Protocol = protocol.parse().unwrap();
+        let open = cluster(4, ClientAuth::Hybrid, limits()).with_dynamic_clients().with_protocol(protocol);
+        assert_eq!(objection(&open).is_none(), may, "{protocol}");
+    }
 }
 
 #[test]

@@ -147,6 +147,12 @@ impl Request {
         }
     }
 
+    /// The same, of another instance, without proof yet. Manner and credential, which the digest covers, stay.
+    #[must_use]
+    pub fn asked_in(self, instance: InstanceId) -> Self {
+        Self { instance, authentication: Authentication::default(), vouched: Vouched::No, ..self }
+    }
+
     /// The same, without proof yet, to be ordered and executed only if the service says that it only reads.
     #[must_use]
     pub fn as_ordered_query(self) -> Self {

@@ -1,8 +1,10 @@
 //! The one place that names all protocols: what travels, what is logged, what is waited for, and what runs.
 
+pub(crate) mod certifying;
 mod client;
 mod instance;
 mod message;
+mod objection;
 mod record;
 mod request;
 mod timer;
@@ -10,5 +12,6 @@ mod timer;
 pub(crate) use client::{ClientMemory, half_of, settled};
 pub(crate) use instance::{Certain, Instance, Speaker};
 pub use message::{Incoming, Message};
+pub(crate) use objection::{LONG, objection_to};
 pub use record::{InstanceRecord, LogRecord, Record, SnapshotRecord};
 pub use timer::ReplicaTimer;

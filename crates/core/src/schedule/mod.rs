@@ -108,6 +108,13 @@ impl Part {
         matches!(self.ending(), Ending::Certified)
     }
 
+    /// Whether clients that the cluster file does not name may join in it and ask ([`crate::members`]). Where requests
+    /// are executed before they are certain, who is a member is not certain either; and one server has nobody to vouch
+    /// for a cookie.
+    pub const fn lets_clients_join(self) -> bool {
+        self.is_backup()
+    }
+
     /// The fewest replicas among which it runs.
     pub const fn replicas_min(self) -> usize {
         match self {

@@ -85,6 +85,11 @@ impl Protocol {
         }
     }
 
+    /// Whether clients that the cluster file does not name may join in it: see [`Part::lets_clients_join`].
+    pub fn lets_clients_join(self) -> bool {
+        self.schedule().parts().iter().all(|part| part.lets_clients_join())
+    }
+
     /// Whether PBFT orders in it, alone or as a Backup: then rulings can be ordered as well ([`crate::dissent`]).
     pub fn orders_by_pbft(self) -> bool {
         self.schedule().parts().contains(&Part::Backup(Order::Pbft))

@@ -305,7 +305,8 @@ const CLUSTER: &[Row] = &[
          valid MACs costs nobody a view. \"mac\": as published, for comparison. \"signature\": all replicas check it."),
     ("dynamic_clients", Kind::Flag, Some("false"),
         "Whether clients may join that this file does not name: whoever has a key and this file, if the service \
-         agrees. Goes with `protocol = \"pbft\"`."),
+         agrees. Goes with `protocol = \"pbft\"` and with a \
+         `schedule` of \"backup(pbft)\" alone."),
     ("genesis_root", Kind::Hex(32), Some("an empty state"),
         "The Merkle root of the state that the cluster began with. `bezant backup restore` and `renew` write it, and \
          the state itself as genesis.bin for every replica."),

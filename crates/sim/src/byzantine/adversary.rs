@@ -37,7 +37,7 @@ impl Needs {
             Self::Instances => protocol.hands_on(),
             Self::OneOf(parts) if protocol == Protocol::Unreplicated => parts.contains(&Part::Backup(Order::Pbft)),
             Self::OneOf(parts) => protocol.schedule().parts().iter().any(|part| parts.contains(part)),
-            Self::Strangers => protocol == Protocol::Pbft,
+            Self::Strangers => protocol.lets_clients_join(),
         }
     }
 }

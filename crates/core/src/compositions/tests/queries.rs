@@ -4,7 +4,7 @@ use crate::client::Completion;
 use crate::cluster::{ClientAuth, Cluster, Limits};
 use crate::message::{Firmness, Refusal};
 use crate::registry::Message;
-use crate::schedule::Protocol;
+use crate::schedule::{Protocol, Quota};
 use crate::services::Counter;
 use crate::testing::net::{Net, cluster, done};
 
@@ -51,4 +51,18 @@ fn a_query_that_writes_is_refused_where_it_is_ordered_in_the_end() {
     assert_eq!(query(&mut net, &Counter::add(5)), REFUSED);
     assert_eq!(net.executed(), [1, 1, 1, 1], "it was ordered");
     assert_eq!(query(&mut net, Counter::READ), done(0));
+}
+
+/// Each request ends an instance, so that the next is asked again in another one.
+#[test]
+fn a_query_that_writes_is_refused_in_the_next_instance_as_well() {
+    let schedule = Protocol::Schedule("backup(pbft)".parse().unwrap());
+    let cluster = Cluster { quota: Quota::Fixed(1), ..net(schedule).cluster };
+    let mut net = Net::of(cluster, 1, |_| Counter::default());
+    for sum in 1..=3 {
+        assert_eq!(net.add_within(PATIENCE, 0, 1), done(sum));
+        assert_eq!(query(&mut net, &Counter::add(5)), REFUSED);
+        assert_eq!(query(&mut net, Counter::READ), done(sum));
+    }
+    assert!(net.hosts.iter().all(|host| host.replica.instance().0 > 6), "each has had an instance of its own");
 }

@@ -50,7 +50,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// Tells a client that its session is over. A state that lacks something that this replica helped to acknowledge
     /// may lack the client's JOIN, and a batch that ended the session may be undone: then it says nothing. Any other
     /// tentative batch is no reason for silence: it may stay tentative for as long as nobody asks for anything new.
-    fn refuse(&self, s: &mut Surroundings<'_, impl Speaker<O>>, request: &Request, refusal: Refusal) {
+    pub(super) fn refuse(&self, s: &mut Surroundings<'_, impl Speaker<O>>, request: &Request, refusal: Refusal) {
         let estate = &self.ledger.estate;
         if self.order.may_vote() && estate.executed() >= self.order.promised() && !estate.may_have_session(request) {
             self.reply(s, request, self.view(), Sequence(0), Firmness::Final, Outcome::Refused(refusal));

@@ -70,6 +70,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
                 }
             }
             Freshness::Stale if works && !request.is_system() => s.too_late(from, self.view(), &request),
+            Freshness::Gone(refusal) if works && direct => self.refuse(s, &request, refusal),
             _ if works && request.is_system() => {}
             _ if self.report.is_some() => {
                 self.unserved.insert(request.client);

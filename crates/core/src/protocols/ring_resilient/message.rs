@@ -60,7 +60,7 @@ pub struct Commit {
 wire_struct!(Commit { position, history });
 
 /// STATUS: how far the sender has come. Whoever has more answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     /// Whether it has logged the sequencer's init history.
     pub opened: bool,

@@ -2,7 +2,6 @@
 
 use super::state::{RingResilient, Slot};
 use crate::cluster::Cluster;
-use crate::digest::Digest;
 use crate::history::LogEntry;
 use crate::ids::Sequence;
 use crate::protocols::ring_resilient::record::ResilientRecord;
@@ -104,10 +103,5 @@ impl<S: Service> RingResilient<S> {
         let stable = self.base.ledger.certificate().cloned();
         let stable = stable.map(|certificate| HistoryRecord::Stable(certificate).into());
         opened.into_iter().chain(prepared).chain(committed).chain(stable).collect()
-    }
-
-    /// The ledger is at an anchor in this instance, or where it began: see [`crate::protocols::speculative`].
-    pub(crate) fn resume_after(&mut self, init: (u64, Digest)) {
-        self.base.resume_after(init);
     }
 }

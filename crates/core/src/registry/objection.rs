@@ -1,0 +1,29 @@
+//! Which clusters cannot run a part.
+
+use crate::cluster::Cluster;
+use crate::protocols::pbft::{NewView, PrePrepare};
+use crate::schedule::{Order, Part};
+use crate::wire::FRAME_BYTES_MAX;
+
+/// The most that a message which must be sent may need, by an estimate.
+pub(crate) const LONG: usize = FRAME_BYTES_MAX - FRAME_BYTES_MAX / 16;
+
+/// Why this cluster cannot run this part, in words.
+pub(crate) fn objection_to(part: Part, cluster: &Cluster) -> Option<&'static str> {
+    match part {
+        Part::Backup(Order::Pbft) if !NewView::fits(cluster, LONG) => {
+            Some("a view change is longer than a message may be: set a lower checkpoint_interval")
+        }
+        Part::Backup(Order::Pbft) if PrePrepare::bytes_max(cluster) > LONG as u64 => {
+            Some("a batch is longer than a message may be: set a lower batch_requests_max or batch_bytes_max")
+        }
+        Part::Unreplicated if cluster.n != 1 => Some("unreplicated runs on exactly one replica"),
+        Part::Quorum
+        | Part::ZLight
+        | Part::Chain
+        | Part::RingFast
+        | Part::RingResilient
+        | Part::Backup(_)
+        | Part::Unreplicated => None,
+    }
+}
