@@ -7,7 +7,7 @@
 //! correct replicas answered for good.
 
 use bezant_core::auth::Signature;
-use bezant_core::ids::{ClientId, PublicKey, Sequence, Timestamp};
+use bezant_core::ids::{ClientId, InstanceId, PublicKey, Sequence, Timestamp};
 use bezant_core::joining::{CONTROL_SESSION, Credential, SessionId};
 use bezant_core::message::Request;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,8 +20,11 @@ pub(super) struct Stranger {
     act: Act,
 }
 
+/// A batch of an instance.
+pub(super) type At = (InstanceId, Sequence);
+
 /// The JOINs that were refused as too soon, each with the batch after which that was so.
-pub(super) type TooSoon = BTreeMap<(ClientId, Timestamp), Sequence>;
+pub(super) type TooSoon = BTreeMap<(ClientId, Timestamp), At>;
 
 #[derive(Clone, Debug)]
 enum Act {
@@ -63,7 +66,7 @@ impl Sessions {
     pub(super) fn executed(
         &mut self,
         stranger: &Stranger,
-        at: Sequence,
+        at: At,
         given: &BTreeSet<Signature>,
         too_soon: &TooSoon,
     ) -> Result<(), String> {

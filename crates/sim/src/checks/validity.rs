@@ -153,7 +153,7 @@ impl Validity {
                 if client.identity.is_dynamic() {
                     let executed = executed.as_ref().is_some_and(|executed| executed.contains(&request));
                     let Some(stranger) = self.strangers.get(&request).filter(|_| executed) else { continue };
-                    let at = Sequence(ordered.histories.len() as u64);
+                    let at = (instance, Sequence(ordered.histories.len() as u64));
                     ordered.sessions.executed(stranger, at, &self.given, &self.too_soon)?;
                 }
                 if self.may_end && history == until {
@@ -202,7 +202,10 @@ impl Validity {
 
     fn begin(&mut self, instance: InstanceId, history: Digest) {
         if !self.instances.contains_key(&instance) {
-            let (table, sessions) = (self.table(history), Sessions::default());
+            // Those who have joined are members in the next instance as well.
+            let mut ended = self.instances.values().rev().filter(|ordered| ordered.histories.last() == Some(&history));
+            let sessions = ended.next().map(|ordered| ordered.sessions.clone()).unwrap_or_default();
+            let table = self.table(history);
             self.instances.insert(instance, Ordered { table, histories: vec![history], sessions });
         }
     }
@@ -229,8 +232,9 @@ impl Check for Validity {
             Event::Said(_, Message::Reply(reply))
                 if reply.outcome == Outcome::Refused(Refusal::TooSoon) && reply.firmness == Firmness::Final =>
             {
-                let at = self.too_soon.entry((reply.client, reply.timestamp)).or_insert(reply.sequence);
-                *at = reply.sequence.min(*at);
+                let refused = (reply.instance, reply.sequence);
+                let at = self.too_soon.entry((reply.client, reply.timestamp)).or_insert(refused);
+                *at = refused.min(*at);
             }
             Event::Noticed(replica, notice) => match notice {
                 Notice::Executed { instance, sequence, digest, history, .. } => {
