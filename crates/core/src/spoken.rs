@@ -5,7 +5,6 @@ use crate::auth::Keyring;
 use crate::cluster::Cluster;
 use crate::ids::{ClientId, InstanceId, Principal};
 use crate::rejection::Rejection;
-use crate::wire::Wire;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
@@ -24,7 +23,7 @@ pub enum Cover {
 }
 
 /// A message that travels on its own.
-pub trait Spoken: Wire + fmt::Display {
+pub trait Spoken: fmt::Display {
     /// The instance that it is about; none if it is about no single one.
     fn instance(&self) -> Option<InstanceId>;
 

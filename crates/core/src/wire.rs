@@ -439,12 +439,12 @@ macro_rules! wire_struct {
 /// retired one is never used again.
 #[macro_export]
 macro_rules! wire_enum {
-    ($name:ident { $($tag:literal => $variant:ident),* $(,)? }) => {
+    ($name:ident { $($(#[cfg($when:meta)])? $tag:literal => $variant:ident),* $(,)? }) => {
         impl $crate::wire::Wire for $name {
             fn encode(&self, out: &mut impl $crate::wire::Sink) {
                 out.mark($crate::wire::Mark::Value(core::any::type_name::<Self>()));
                 match self {
-                    $( Self::$variant(value) => {
+                    $( $(#[cfg($when)])? Self::$variant(value) => {
                         out.push($tag);
                         $crate::wire::encode_part(value, out);
                     } )*
@@ -453,7 +453,7 @@ macro_rules! wire_enum {
             }
             fn decode(reader: &mut $crate::wire::Reader) -> Result<Self, $crate::wire::WireError> {
                 match reader.tag()? {
-                    $( $tag => Ok(Self::$variant($crate::wire::Wire::decode(reader)?)), )*
+                    $( $(#[cfg($when)])? $tag => Ok(Self::$variant($crate::wire::Wire::decode(reader)?)), )*
                     _ => Err($crate::wire::WireError::UnknownTag),
                 }
             }

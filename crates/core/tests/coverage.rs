@@ -52,13 +52,15 @@ fn body_of<'a>(text: &'a str, begins: &str) -> Option<Vec<&'a str>> {
 fn variants(sources: &[Source], names: &[&str]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for name in names {
-        let body = sources.iter().find_map(|source| body_of(&source.text, &format!("pub enum {name} {{")));
+        // The one that is made of a table of its rows.
+        let begins = if *name == "Message" { "messages! {".to_string() } else { format!("pub enum {name} {{") };
+        let body = sources.iter().find_map(|source| body_of(&source.text, &begins));
         for line in body.unwrap_or_else(|| panic!("{name} is an enum of the core")) {
-            let Some(line) = line.strip_prefix("    ").filter(|line| line.starts_with(char::is_uppercase)) else {
-                continue;
-            };
+            let line = line.trim_start_matches(|c: char| c.is_numeric() || " =>".contains(c));
             let variant: String = line.chars().take_while(|c| c.is_alphanumeric()).collect();
-            found.insert(format!("`{name}::{variant}`"));
+            if variant.starts_with(char::is_uppercase) {
+                found.insert(format!("`{name}::{variant}`"));
+            }
         }
     }
     found

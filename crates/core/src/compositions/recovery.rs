@@ -152,7 +152,7 @@ impl<S: Service> Composite<S> {
         if s.cluster.part(instance).is_backup() {
             let mut running = Running::at(s.cluster, s.me, instance, ledger, speaks);
             if let Running::Open(backup) = &mut running {
-                backup.begin_with(self.proof.clone());
+                self.proof.iter().for_each(|proof| backup.begin_with(proof.clone()));
                 restored.into_iter().for_each(|certificate| backup.restored(certificate.clone()));
             }
             return self.set_running(running);

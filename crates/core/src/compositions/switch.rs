@@ -201,7 +201,7 @@ impl<S: Service> Composite<S> {
             let speaks = Amnesia::lets_speak(s.amnesia, instance);
             let mut running = Running::at(s.cluster, s.me, instance, ledger, speaks);
             if let Running::Open(backup) = &mut running {
-                backup.begin_with(Some(proof.clone()));
+                backup.begin_with(proof.clone());
                 backup.start(s);
             }
             self.running = Some(running);

@@ -2,8 +2,9 @@
 //! wire format, authentication and client as everything else, so that it is the yardstick of the benchmarks. It
 //! tolerates no fault; a restart begins with an empty state.
 
-use crate::auth::Signed;
+use crate::auth::{Certificate, Signed};
 use crate::batch::{Batch, Entry, Ordered};
+use crate::checkpoint::Checkpoint;
 use crate::clients::Freshness;
 use crate::cluster::Cluster;
 use crate::history::LogEntry;
@@ -13,8 +14,10 @@ use crate::message::{Firmness, Outcome, Refusal, Reply, Request};
 use crate::notice::Report;
 use crate::rejection::Rejection;
 use crate::service::{Proposal, Service};
-use crate::stop::StopReason;
-use crate::switching::{AbortReport, Abortable, Heard, HistoryRecord, Ledger, Speaker, Steps, Surroundings};
+use crate::stop::{StopReason, SwitchReason};
+use crate::switching::{
+    AbortReport, Abortable, Certainty, Heard, HistoryRecord, Ledger, Proof, Speaker, Steps, Surroundings,
+};
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -94,6 +97,22 @@ impl<S: Service> Abortable for Unreplicated<S> {
 
     fn describe(&self, _cluster: &Cluster, report: &mut Report) {
         report.requests_executed = self.requests_executed;
+    }
+
+    fn begin_with(&mut self, _proof: Arc<Proof>) {}
+
+    fn restored(&mut self, _certificate: Certificate<Checkpoint>) {}
+
+    fn lose_log(&mut self) -> bool {
+        false
+    }
+
+    fn certainty(&self) -> Certainty<'_> {
+        Certainty::Newest
+    }
+
+    fn left_because(&self) -> SwitchReason {
+        SwitchReason::OthersStopped
     }
 
     fn halt(self) -> Ledger<S> {

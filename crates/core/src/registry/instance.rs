@@ -8,7 +8,7 @@ use crate::auth::{Certificate, Signed};
 use crate::checkpoint::{Checkpoint, Tree};
 use crate::cluster::Cluster;
 use crate::digest::Digest;
-use crate::history::{Boundary, LogEntry};
+use crate::history::LogEntry;
 use crate::ids::{ClientId, Principal, ReplicaId};
 use crate::machine::Machine;
 use crate::notice::{Notice, Report};
@@ -26,7 +26,8 @@ use crate::schedule::{Order, Part, Specification};
 use crate::service::Service;
 use crate::stop::{StopReason, SwitchReason};
 use crate::switching::{
-    self, AbortReport, Abortable, Begun, Heard, HistoryRecord, Ledger, Proof, Record, Steps, Surroundings, Switch,
+    self, AbortReport, Abortable, Begun, Certainty, Heard, HistoryRecord, Ledger, Proof, Record, Steps, Surroundings,
+    Switch,
 };
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -62,17 +63,6 @@ pub(crate) enum Instance<S: Service> {
     Unreplicated(Box<Unreplicated<S>>),
 }
 
-/// Up to where an instance's state is certain, and what proves it.
-#[derive(Debug)]
-pub(crate) enum Certain<'a> {
-    /// Up to a checkpoint, by these signatures.
-    Certified(&'a Certificate<Checkpoint>),
-    /// Up to its anchor. Who is asked signs it.
-    Anchor(Boundary),
-    /// All of it. Who is asked signs it.
-    Newest,
-}
-
 /// Lets whichever instance it is do the same thing.
 macro_rules! each {
     ($self:expr, $instance:ident => $act:expr) => {
@@ -94,7 +84,7 @@ impl<S: Service> Instance<S> {
     pub(crate) fn open(cluster: &Cluster, me: ReplicaId, what: Specification, ledger: Ledger<S>, speaks: bool) -> Self {
         let Specification { number, part, head, watches_load, .. } = what;
         assert!(speaks || part.is_backup(), "who has forgotten what it said speculates about nothing");
-        match part {
+        let opened = match part {
             Part::Quorum => Self::Quorum(Box::new(Quorum::open(number, watches_load, ledger))),
             Part::ZLight => Self::ZLight(Box::new(ZLight::open(number, head, ledger))),
             Part::Chain => {
@@ -105,7 +95,9 @@ impl<S: Service> Instance<S> {
             Part::RingResilient => Self::RingResilient(Box::new(RingResilient::open(cluster, &what, ledger))),
             Part::Backup(Order::Pbft) => Self::Pbft(Box::new(Backup::open(what, ledger, !speaks))),
             Part::Unreplicated => Self::Unreplicated(Box::new(Unreplicated::open(number, ledger))),
-        }
+        };
+        assert_eq!(opened.certifying().is_some(), part.certifies(), "what its part says of it");
+        opened
     }
 
     /// See [`Steps::start`].
@@ -219,17 +211,9 @@ impl<S: Service> Instance<S> {
         }
     }
 
-    /// The state, from a snapshot, is the one at this checkpoint of this instance. Only a Backup's log begins so.
+    /// See [`Abortable::restored`].
     pub(crate) fn restored(&mut self, certificate: Certificate<Checkpoint>) {
-        match self {
-            Self::Pbft(backup) => backup.restored(certificate),
-            Self::Quorum(_)
-            | Self::ZLight(_)
-            | Self::Chain(_)
-            | Self::RingFast(_)
-            | Self::RingResilient(_)
-            | Self::Unreplicated(_) => {}
-        }
+        each!(self, instance => instance.restored(certificate));
     }
 
     /// The ledger is at an anchor above the history with which this instance began, whose end and digest are these.
@@ -264,87 +248,35 @@ impl<S: Service> Instance<S> {
         }
     }
 
-    /// What proves that it may run, for one that agrees by itself on what it begins with.
-    pub(crate) fn begin_with(&mut self, proof: Option<Arc<Proof>>) {
-        match self {
-            Self::Pbft(backup) => backup.begin_with(proof),
-            Self::Quorum(_)
-            | Self::ZLight(_)
-            | Self::Chain(_)
-            | Self::RingFast(_)
-            | Self::RingResilient(_)
-            | Self::Unreplicated(_) => {}
-        }
+    /// See [`Abortable::begin_with`].
+    pub(crate) fn begin_with(&mut self, proof: Arc<Proof>) {
+        each!(self, instance => instance.begin_with(proof));
     }
 
-    /// The log is a new one. Whether this instance goes on without what it forgot; any other must be silent.
+    /// See [`Abortable::lose_log`].
     pub(crate) fn lose_log(&mut self) -> bool {
-        match self {
-            Self::Pbft(backup) => {
-                backup.lose_log();
-                true
-            }
-            Self::Quorum(_)
-            | Self::ZLight(_)
-            | Self::Chain(_)
-            | Self::RingFast(_)
-            | Self::RingResilient(_)
-            | Self::Unreplicated(_) => false,
-        }
+        each!(self, instance => instance.lose_log())
     }
 
-    /// Why a replica leaves it.
+    /// See [`Abortable::left_because`].
     pub(crate) fn left_because(&self) -> SwitchReason {
-        match self {
-            Self::Pbft(_) => SwitchReason::BackupDone,
-            Self::Quorum(_)
-            | Self::ZLight(_)
-            | Self::Chain(_)
-            | Self::RingFast(_)
-            | Self::RingResilient(_)
-            | Self::Unreplicated(_) => {
-                let own = self.base().and_then(Speculation::stop_reason);
-                own.map_or(SwitchReason::OthersStopped, SwitchReason::Stopped)
-            }
-        }
+        each!(self, instance => instance.left_because())
     }
 
-    /// Up to where the state is certain.
-    pub(crate) fn certain(&self) -> Certain<'_> {
-        match self {
-            Self::Pbft(backup) => Certain::Certified(backup.stable()),
-            Self::Quorum(_) | Self::ZLight(_) | Self::Chain(_) | Self::RingFast(_) | Self::RingResilient(_) => {
-                Certain::Anchor(self.ledger().log.anchor())
-            }
-            Self::Unreplicated(_) => Certain::Newest,
-        }
+    /// See [`Abortable::certainty`].
+    pub(crate) fn certainty(&self) -> Certainty<'_> {
+        each!(self, instance => instance.certainty())
     }
 
     /// The instance as one whose replicas sign how far they have come, if it is one
     /// ([`crate::schedule::Part::certifies`]).
     pub(crate) const fn certifying(&self) -> Option<&RingResilient<S>> {
-        match self {
-            Self::RingResilient(ring) => Some(ring),
-            Self::Quorum(_)
-            | Self::ZLight(_)
-            | Self::Chain(_)
-            | Self::RingFast(_)
-            | Self::Pbft(_)
-            | Self::Unreplicated(_) => None,
-        }
+        if let Self::RingResilient(ring) = self { Some(ring) } else { None }
     }
 
     /// The same.
     pub(crate) const fn certifying_mut(&mut self) -> Option<&mut RingResilient<S>> {
-        match self {
-            Self::RingResilient(ring) => Some(ring),
-            Self::Quorum(_)
-            | Self::ZLight(_)
-            | Self::Chain(_)
-            | Self::RingFast(_)
-            | Self::Pbft(_)
-            | Self::Unreplicated(_) => None,
-        }
+        if let Self::RingResilient(ring) = self { Some(ring) } else { None }
     }
 
     /// See [`Abortable::retain`].

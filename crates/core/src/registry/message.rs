@@ -32,92 +32,74 @@ const LARGE: u8 = 0xa4;
 /// Bytes from which such a message is hashed once.
 const HASHED_ONCE: usize = 256;
 
-/// Everything that travels.
-#[derive(Clone, Debug)]
-pub enum Message {
-    /// A client's operation, from the client or passed on.
-    Request(Request),
-    /// An answer to a client.
-    Reply(Reply),
-    /// PBFT between replicas.
-    Ordering(Ordering),
-    /// A signed checkpoint vote between replicas.
-    Checkpoint(Box<Signed<Checkpoint>>),
-    /// What a replica's requests did, between replicas.
-    Testimony(Box<Signed<Testimony>>),
-    /// State transfer between replicas.
-    Transfer(TransferMessage),
-    /// About instances, between replicas and clients.
-    Switch(Switch),
-    /// A speculative answer of Quorum or ZLight, or a repeated one of Chain.
-    Response(Response),
-    /// ZLight's primary to the other replicas.
-    Order(Order),
-    /// Along the chain.
-    Chain(ChainMessage),
-    /// The chain's tail to a client.
-    ChainReply(ChainReply),
-    /// Between a client that wants to join and a replica.
-    Cookie(CookieMessage),
-    /// Around the ring.
-    Ring(RingMessage),
-    /// The ring's exit to a client.
-    RingReply(RingReply),
-    /// A replica of a ring to a client that asks again: the request is executed for good.
-    RingCertain(Certain),
-    /// The resilient ring between replicas.
-    Resilient(Resilient),
-    /// How fast the ring is, between replicas.
-    RingPace(RingPace),
-}
-wire_enum!(Message {
-    1 => Request,
-    2 => Reply,
-    3 => Ordering,
-    4 => Checkpoint,
-    5 => Transfer,
-    6 => Switch,
-    7 => Response,
-    8 => Order,
-    9 => Chain,
-    10 => ChainReply,
-    11 => Cookie,
-    12 => Ring,
-    13 => RingReply,
-    14 => RingCertain,
-    15 => Resilient,
-    16 => RingPace,
-    17 => Testimony,
-});
+/// One row for each message: its tag on the wire, its name here, and what it says.
+macro_rules! messages {
+    ($($(#[doc = $about:literal])* $(#[cfg($when:meta)])? $tag:literal => $variant:ident($said:ty),)*) => {
+        /// Everything that travels.
+        #[derive(Clone, Debug)]
+        pub enum Message {
+            $($(#[doc = $about])* $(#[cfg($when)])? $variant($said),)*
+        }
 
-macro_rules! said {
-    ($($variant:ident($said:ty)),* $(,)?) => {$(
-        impl From<$said> for Message {
+        wire_enum!(Message { $($(#[cfg($when)])? $tag => $variant,)* });
+
+        impl Message {
+            fn said(&self) -> &dyn Spoken {
+                match self {
+                    $($(#[cfg($when)])? Self::$variant(said) => said,)*
+                }
+            }
+
+            fn said_mut(&mut self) -> &mut dyn Spoken {
+                match self {
+                    $($(#[cfg($when)])? Self::$variant(said) => said,)*
+                }
+            }
+        }
+
+        $($(#[cfg($when)])? impl From<$said> for Message {
             fn from(said: $said) -> Self {
                 Self::$variant(said)
             }
-        }
-    )*};
+        })*
+    };
 }
 
-said! {
-    Request(Request),
-    Reply(Reply),
-    Ordering(Ordering),
-    Checkpoint(Box<Signed<Checkpoint>>),
-    Testimony(Box<Signed<Testimony>>),
-    Transfer(TransferMessage),
-    Switch(Switch),
-    Response(Response),
-    Order(Order),
-    Chain(ChainMessage),
-    ChainReply(ChainReply),
-    Cookie(CookieMessage),
-    Ring(RingMessage),
-    RingReply(RingReply),
-    RingCertain(Certain),
-    Resilient(Resilient),
-    RingPace(RingPace),
+messages! {
+    /// A client's operation, from the client or passed on.
+    1 => Request(Request),
+    /// An answer to a client.
+    2 => Reply(Reply),
+    /// PBFT between replicas.
+    3 => Ordering(Ordering),
+    /// A signed checkpoint vote between replicas.
+    4 => Checkpoint(Box<Signed<Checkpoint>>),
+    /// State transfer between replicas.
+    5 => Transfer(TransferMessage),
+    /// About instances, between replicas and clients.
+    6 => Switch(Switch),
+    /// A speculative answer of Quorum or ZLight, or a repeated one of Chain.
+    7 => Response(Response),
+    /// ZLight's primary to the other replicas.
+    8 => Order(Order),
+    /// Along the chain.
+    9 => Chain(ChainMessage),
+    /// The chain's tail to a client.
+    10 => ChainReply(ChainReply),
+    /// Between a client that wants to join and a replica.
+    11 => Cookie(CookieMessage),
+    /// Around the ring.
+    12 => Ring(RingMessage),
+    /// The ring's exit to a client.
+    13 => RingReply(RingReply),
+    /// A replica of a ring to a client that asks again: the request is executed for good.
+    14 => RingCertain(Certain),
+    /// The resilient ring between replicas.
+    15 => Resilient(Resilient),
+    /// How fast the ring is, between replicas.
+    16 => RingPace(RingPace),
+    /// What a replica's requests did, between replicas.
+    17 => Testimony(Box<Signed<Testimony>>),
 }
 
 impl From<(InstanceId, PbftMessage)> for Message {
@@ -126,35 +108,10 @@ impl From<(InstanceId, PbftMessage)> for Message {
     }
 }
 
-/// Lets whatever is said do the same thing.
-macro_rules! each {
-    ($message:expr, $said:ident => $act:expr) => {
-        match $message {
-            Message::Request($said) => $act,
-            Message::Reply($said) => $act,
-            Message::Ordering($said) => $act,
-            Message::Checkpoint($said) => $act,
-            Message::Testimony($said) => $act,
-            Message::Transfer($said) => $act,
-            Message::Switch($said) => $act,
-            Message::Response($said) => $act,
-            Message::Order($said) => $act,
-            Message::Chain($said) => $act,
-            Message::ChainReply($said) => $act,
-            Message::Cookie($said) => $act,
-            Message::Ring($said) => $act,
-            Message::RingReply($said) => $act,
-            Message::RingCertain($said) => $act,
-            Message::Resilient($said) => $act,
-            Message::RingPace($said) => $act,
-        }
-    };
-}
-
 /// One line, for traces, logs and golden scripts: its name in capitals, then what tells it apart.
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        each!(self, said => said.fmt(f))
+        self.said().fmt(f)
     }
 }
 
@@ -184,21 +141,21 @@ fn statement<'a>(cover: &'a Cover, encoded: &'a [u8], scratch: &'a mut Vec<u8>) 
 impl Message {
     /// The instance that it is about; state transfer and cookies are about none.
     pub fn instance(&self) -> Option<InstanceId> {
-        each!(self, said => said.instance())
+        self.said().instance()
     }
 
     /// The client that it answers, if it answers one.
     pub fn addressee(&self) -> Option<ClientId> {
-        each!(self, said => said.addressee())
+        self.said().addressee()
     }
 
     /// Whether it is short, others wait for it, and it may arrive before what was sent earlier on the same link.
     pub fn may_overtake(&self) -> bool {
-        each!(self, said => said.may_overtake())
+        self.said().may_overtake()
     }
 
     fn cover(&self) -> Cover {
-        each!(self, said => said.cover())
+        self.said().cover()
     }
 
     /// Puts the frame (without length prefix) that all receivers have in common into `out`, in place of what is there:
@@ -255,7 +212,7 @@ impl Message {
                 return Err(Rejection::BadMac);
             }
         }
-        each!(&mut message, said => said.admit(from, cluster, keyring))?;
+        message.said_mut().admit(from, cluster, keyring)?;
         Ok(Incoming { from, message: Verified::vouch(message) })
     }
 }

@@ -10,7 +10,7 @@ mod request;
 mod timer;
 
 pub(crate) use client::{ClientMemory, half_of, settled};
-pub(crate) use instance::{Certain, Instance, Speaker};
+pub(crate) use instance::{Instance, Speaker};
 pub use message::{Incoming, Message};
 pub(crate) use objection::{LONG, objection_to};
 pub use record::{InstanceRecord, LogRecord, Record, SnapshotRecord};

@@ -15,9 +15,9 @@ use crate::auth::Certificate;
 use crate::checkpoint::{Checkpoint, Snapshot, Tree};
 use crate::ids::Sequence;
 use crate::machine::{Input, Machine, Outbox};
-use crate::registry::Certain;
 use crate::schedule::Ending;
 use crate::service::Service;
+use crate::switching::Certainty;
 use crate::time::Instant;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -27,13 +27,14 @@ impl<S: Service> Replica<S> {
     /// one, while an instance begins, or if it is the one that is `known`.
     pub fn certain_checkpoint(&self, known: Option<&Checkpoint>) -> Option<Snapshot> {
         let ledger = self.composite.ledger();
-        let (value, signatures) = match self.composite.running().open()?.certain() {
-            Certain::Certified(certificate) => (certificate.value, Some(&certificate.signatures)),
-            Certain::Anchor(anchor) => {
+        let (value, signatures) = match self.composite.running().open()?.certainty() {
+            Certainty::Certified(certificate) => (certificate.value, Some(&certificate.signatures)),
+            Certainty::Anchor => {
+                let anchor = ledger.log.anchor();
                 let (sequence, root) = (Sequence(anchor.position), anchor.root);
                 (Checkpoint { instance: self.instance(), sequence, ruled: Sequence(0), root }, None)
             }
-            Certain::Newest => (self.newest_checkpoint().certificate.value, None),
+            Certainty::Newest => (self.newest_checkpoint().certificate.value, None),
         };
         let is_first = value.sequence == Sequence(0) || signatures.is_some_and(Vec::is_empty);
         if is_first || known == Some(&value) {

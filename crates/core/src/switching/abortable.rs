@@ -3,16 +3,17 @@
 use super::ledger::Ledger;
 use super::message::SwitchMessage;
 use super::record::HistoryRecord;
-use super::report::AbortReport;
+use super::report::{AbortReport, Proof};
 use super::surroundings::{Speaker, Surroundings};
-use crate::auth::Signed;
+use crate::auth::{Certificate, Signed};
+use crate::checkpoint::Checkpoint;
 use crate::cluster::Cluster;
 use crate::history::LogEntry;
 use crate::ids::{ClientId, Principal};
 use crate::message::Request;
 use crate::notice::Report;
 use crate::service::Service;
-use crate::stop::StopReason;
+use crate::stop::{StopReason, SwitchReason};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -25,6 +26,17 @@ pub enum Heard<T> {
     Switch(SwitchMessage),
     /// What only this protocol says.
     Own(T),
+}
+
+/// Up to where an instance's state is certain, and what proves that.
+#[derive(Debug)]
+pub enum Certainty<'a> {
+    /// Up to a checkpoint, by these signatures.
+    Certified(&'a Certificate<Checkpoint>),
+    /// Up to its anchor. Who is asked signs that.
+    Anchor,
+    /// All of it. Who is asked signs that.
+    Newest,
 }
 
 /// See the [module](self): what it has to show, and what it leaves. Its inputs are those of [`Steps`].
@@ -48,6 +60,16 @@ pub trait Abortable {
     fn retain(&mut self, entries: Vec<LogEntry>);
     /// Adds what it knows of itself.
     fn describe(&self, cluster: &Cluster, report: &mut Report);
+    /// What proves that it may run. Only a Backup asks for that, which agrees by itself on what it begins with.
+    fn begin_with(&mut self, proof: Arc<Proof>);
+    /// The state, from a snapshot, is the one at this checkpoint of this instance. Only a Backup's log begins so.
+    fn restored(&mut self, certificate: Certificate<Checkpoint>);
+    /// The log is a new one. Whether this instance goes on without what it forgot; any other must be silent.
+    fn lose_log(&mut self) -> bool;
+    /// Up to where the state is certain.
+    fn certainty(&self) -> Certainty<'_>;
+    /// Why a replica leaves it for the next one.
+    fn left_because(&self) -> SwitchReason;
     /// Hands everything on: nothing of this instance can speak any more.
     fn halt(self) -> Ledger<Self::Service>;
 }

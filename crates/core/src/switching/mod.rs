@@ -50,7 +50,7 @@ mod record;
 pub mod report;
 mod surroundings;
 
-pub use abortable::{Abortable, Heard, Steps};
+pub use abortable::{Abortable, Certainty, Heard, Steps};
 pub(crate) use amnesia::Amnesia;
 pub use certificate::Certificates;
 pub use ledger::Ledger;

@@ -2,15 +2,16 @@
 
 use super::message::{BackupMessage, BackupTimer, Speaker};
 use super::state::Backup;
-use crate::auth::Signed;
+use crate::auth::{Certificate, Signed};
+use crate::checkpoint::Checkpoint;
 use crate::cluster::Cluster;
 use crate::history::LogEntry;
 use crate::ids::{ClientId, Principal};
 use crate::notice::Report;
 use crate::protocols::total_order::TotalOrder;
 use crate::service::Service;
-use crate::stop::StopReason;
-use crate::switching::{AbortReport, Abortable, Heard, HistoryRecord, Ledger, Steps, Surroundings};
+use crate::stop::{StopReason, SwitchReason};
+use crate::switching::{AbortReport, Abortable, Certainty, Heard, HistoryRecord, Ledger, Proof, Steps, Surroundings};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -47,6 +48,27 @@ impl<O: TotalOrder, S: Service> Abortable for Backup<O, S> {
         report.requests_executed = self.requests_executed;
         report.transfer = self.transfer();
         report.differs = self.differs();
+    }
+
+    fn begin_with(&mut self, proof: Arc<Proof>) {
+        self.proof = Some(proof);
+    }
+
+    fn restored(&mut self, certificate: Certificate<Checkpoint>) {
+        self.resume_at(certificate);
+    }
+
+    fn lose_log(&mut self) -> bool {
+        self.order.lose_log();
+        true
+    }
+
+    fn certainty(&self) -> Certainty<'_> {
+        Certainty::Certified(&self.stable)
+    }
+
+    fn left_because(&self) -> SwitchReason {
+        SwitchReason::BackupDone
     }
 
     fn halt(self) -> Ledger<S> {

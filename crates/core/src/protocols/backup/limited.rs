@@ -27,9 +27,7 @@ use crate::protocols::total_order::TotalOrder;
 use crate::rejection::Rejection;
 use crate::service::Service;
 use crate::stop::StopReason;
-use crate::switching::{
-    AbortHistory, AbortReport, Bodies, Certificates, HistoryRecord, Ledger, Opening, Proof, Surroundings,
-};
+use crate::switching::{AbortHistory, AbortReport, Bodies, Certificates, HistoryRecord, Ledger, Opening, Surroundings};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -268,11 +266,6 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.end_if_done(s);
     }
 
-    /// What proves that this instance may run.
-    pub(crate) fn begin_with(&mut self, proof: Option<Arc<Proof>>) {
-        self.proof = proof;
-    }
-
     /// The records with which a log of this instance begins. Until the first stable checkpoint others may have to fetch
     /// entries of the init history from this replica, which vouched for them.
     pub(super) fn opening_records(&self, stable: Sequence) -> Vec<HistoryRecord> {
@@ -285,7 +278,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// The state, from a snapshot, is the one at a checkpoint of this instance: it includes the init history.
-    pub(crate) fn restored(&mut self, certificate: Certificate<Checkpoint>) {
+    pub(super) fn resume_at(&mut self, certificate: Certificate<Checkpoint>) {
         self.init = Init::Done;
         if certificate.value.sequence > Sequence(0) {
             self.order.restored(certificate.clone());

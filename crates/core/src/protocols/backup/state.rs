@@ -133,11 +133,6 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.order.replay(cluster, me, record);
     }
 
-    /// The log is a new one: the order abstains until it cannot contradict itself.
-    pub(crate) fn lose_log(&mut self) {
-        self.order.lose_log();
-    }
-
     /// The last stable checkpoint that this replica has.
     pub const fn stable(&self) -> &Certificate<Checkpoint> {
         &self.stable

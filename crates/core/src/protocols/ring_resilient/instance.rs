@@ -2,17 +2,15 @@
 
 use super::message::Speaker;
 use super::state::RingResilient;
-use crate::auth::Signed;
 use crate::cluster::Cluster;
-use crate::history::LogEntry;
 use crate::ids::{ClientId, Principal};
 use crate::notice::Report;
 use crate::protocols::ring_resilient::{ResilientMessage, ResilientTimer};
+use crate::protocols::speculative::as_its_speculation;
 use crate::rejection::Rejection;
 use crate::service::Service;
 use crate::stop::StopReason;
-use crate::switching::{AbortReport, Abortable, Heard, HistoryRecord, Ledger, Steps, Surroundings, SwitchMessage};
-use alloc::sync::Arc;
+use crate::switching::{Abortable, Heard, HistoryRecord, Steps, Surroundings, SwitchMessage};
 use alloc::vec::Vec;
 
 impl<S: Service> Abortable for RingResilient<S> {
@@ -20,13 +18,7 @@ impl<S: Service> Abortable for RingResilient<S> {
     type Message = ResilientMessage;
     type Timer = ResilientTimer;
 
-    fn report(&self) -> Option<&Arc<Signed<AbortReport>>> {
-        self.base.report()
-    }
-
-    fn ledger(&self) -> &Ledger<S> {
-        &self.base.ledger
-    }
+    as_its_speculation!(but replay);
 
     fn waiting_clients(&self) -> Vec<ClientId> {
         self.pool.clients().chain(self.inherited.keys().copied()).chain(self.ordered.keys().copied()).collect()
@@ -36,18 +28,10 @@ impl<S: Service> Abortable for RingResilient<S> {
         self.replay_history(cluster, record);
     }
 
-    fn retain(&mut self, entries: Vec<LogEntry>) {
-        self.base.ledger.log.retain(entries);
-    }
-
     fn describe(&self, _cluster: &Cluster, report: &mut Report) {
         report.requests_executed = self.requests_executed;
         report.pending_requests = self.pool.len();
         report.primary = self.sequencer;
-    }
-
-    fn halt(self) -> Ledger<S> {
-        self.base.halt()
     }
 }
 

@@ -12,16 +12,23 @@ use crate::ids::{ClientId, InstanceId, Sequence};
 use crate::message::{Outcome, Request};
 use crate::notice::Notice;
 use crate::service::{Proposal, Service};
-use crate::stop::StopReason;
+use crate::stop::{StopReason, SwitchReason};
 use crate::switching::report::CHECKPOINTS_MAX;
 use crate::switching::{AbortReport, Certificates, HistoryRecord, Ledger, Surroundings};
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// The methods of [`crate::switching::Abortable`] that Quorum, ZLight, Chain and Ring leave to their `base`.
+/// The methods of [`crate::switching::Abortable`] that Quorum, ZLight, Chain and both rings leave to their `base`.
 macro_rules! as_its_speculation {
     () => {
+        as_its_speculation!(but replay);
+
+        fn replay(&mut self, cluster: &$crate::cluster::Cluster, record: $crate::switching::HistoryRecord) {
+            self.base.replay(cluster, record);
+        }
+    };
+    (but replay) => {
         fn report(&self) -> Option<&alloc::sync::Arc<$crate::auth::Signed<$crate::switching::AbortReport>>> {
             self.base.report()
         }
@@ -30,12 +37,24 @@ macro_rules! as_its_speculation {
             &self.base.ledger
         }
 
-        fn replay(&mut self, cluster: &$crate::cluster::Cluster, record: $crate::switching::HistoryRecord) {
-            self.base.replay(cluster, record);
-        }
-
         fn retain(&mut self, entries: alloc::vec::Vec<$crate::history::LogEntry>) {
             self.base.ledger.log.retain(entries);
+        }
+
+        fn begin_with(&mut self, _proof: alloc::sync::Arc<$crate::switching::Proof>) {}
+
+        fn restored(&mut self, _certificate: $crate::auth::Certificate<$crate::checkpoint::Checkpoint>) {}
+
+        fn lose_log(&mut self) -> bool {
+            false
+        }
+
+        fn certainty(&self) -> $crate::switching::Certainty<'_> {
+            $crate::switching::Certainty::Anchor
+        }
+
+        fn left_because(&self) -> $crate::stop::SwitchReason {
+            self.base.left_because()
         }
 
         fn halt(self) -> $crate::switching::Ledger<S> {
@@ -355,9 +374,9 @@ impl<S: Service> Speculation<S> {
         self.stop_reason = Some(reason);
     }
 
-    /// Why this replica stopped, once it has.
-    pub(crate) const fn stop_reason(&self) -> Option<StopReason> {
-        self.stop_reason
+    /// Why a replica leaves the instance.
+    pub(crate) fn left_because(&self) -> SwitchReason {
+        self.stop_reason.map_or(SwitchReason::OthersStopped, SwitchReason::Stopped)
     }
 
     /// Whose requests are logged here and perhaps not everywhere. Each as often as it has some; no more than the bound
