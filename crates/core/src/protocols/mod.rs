@@ -8,6 +8,8 @@ pub(crate) mod pool;
 pub mod quorum;
 pub mod ring_fast;
 pub mod ring_resilient;
+#[cfg(test)]
+pub(crate) mod sample;
 pub mod speculative;
 pub mod total_order;
 pub mod unreplicated;

@@ -24,6 +24,8 @@ pub(crate) fn half_of(part: Part) -> &'static dyn ClientHalf {
         Part::RingFast => &RingFastClient,
         Part::RingResilient => &RingResilientClient,
         Part::Backup(_) | Part::Unreplicated => &BackupClient,
+        #[cfg(test)]
+        Part::Sample => &crate::protocols::sample::SampleClient,
     }
 }
 

@@ -61,6 +61,8 @@ pub(crate) enum Instance<S: Service> {
     RingResilient(Box<RingResilient<S>>),
     Pbft(Box<Backup<Pbft, S>>),
     Unreplicated(Box<Unreplicated<S>>),
+    #[cfg(test)]
+    Sample(Box<crate::protocols::sample::Sample<S>>),
 }
 
 /// Lets whichever instance it is do the same thing.
@@ -74,6 +76,8 @@ macro_rules! each {
             Instance::RingResilient($instance) => $act,
             Instance::Pbft($instance) => $act,
             Instance::Unreplicated($instance) => $act,
+            #[cfg(test)]
+            Instance::Sample($instance) => $act,
         }
     };
 }
@@ -95,6 +99,8 @@ impl<S: Service> Instance<S> {
             Part::RingResilient => Self::RingResilient(Box::new(RingResilient::open(cluster, &what, ledger))),
             Part::Backup(Order::Pbft) => Self::Pbft(Box::new(Backup::open(what, ledger, !speaks))),
             Part::Unreplicated => Self::Unreplicated(Box::new(Unreplicated::open(number, ledger))),
+            #[cfg(test)]
+            Part::Sample => Self::Sample(Box::new(crate::protocols::sample::Sample::open(number, head, ledger))),
         };
         assert_eq!(opened.certifying().is_some(), part.certifies(), "what its part says of it");
         opened
@@ -138,6 +144,8 @@ impl<S: Service> Instance<S> {
             (Self::Pbft(backup), Message::Transfer(message)) => {
                 backup.message(s, from, Heard::Own(BackupMessage::Transfer(message)));
             }
+            #[cfg(test)]
+            (Self::Sample(sample), Message::Sample(pass)) => sample.message(s, from, Heard::Own(pass)),
             (_, Message::Transfer(_)) => s.reject(from, Rejection::Unsolicited),
             // What another protocol says.
             (_, _) => s.reject(from, Rejection::WrongSender),
@@ -166,6 +174,8 @@ impl<S: Service> Instance<S> {
             Self::Chain(chain) => chain.timer(s, timer),
             Self::RingFast(ring) => ring.timer(s, RingTimer::Speculative(timer)),
             Self::RingResilient(_) | Self::Pbft(_) | Self::Unreplicated(_) => {}
+            #[cfg(test)]
+            Self::Sample(sample) => sample.timer(s, timer),
         }
     }
 
@@ -245,6 +255,8 @@ impl<S: Service> Instance<S> {
                 certificate.map(|certificate| HistoryRecord::Stable(certificate).into()).into_iter().collect()
             }
             Self::Pbft(_) | Self::Unreplicated(_) => Vec::new(),
+            #[cfg(test)]
+            Self::Sample(_) => Vec::new(),
         }
     }
 
@@ -297,6 +309,8 @@ impl<S: Service> Instance<S> {
             Self::Chain(chain) => Some(&chain.base),
             Self::RingFast(ring) => Some(&ring.base),
             Self::RingResilient(ring) => Some(&ring.base),
+            #[cfg(test)]
+            Self::Sample(sample) => Some(&sample.base),
             Self::Pbft(_) | Self::Unreplicated(_) => None,
         }
     }
@@ -309,6 +323,8 @@ impl<S: Service> Instance<S> {
             Self::Chain(chain) => Some(&mut chain.base),
             Self::RingFast(ring) => Some(&mut ring.base),
             Self::RingResilient(ring) => Some(&mut ring.base),
+            #[cfg(test)]
+            Self::Sample(sample) => Some(&mut sample.base),
             Self::Pbft(_) | Self::Unreplicated(_) => None,
         }
     }

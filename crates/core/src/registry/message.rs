@@ -100,6 +100,9 @@ messages! {
     16 => RingPace(RingPace),
     /// What a replica's requests did, between replicas.
     17 => Testimony(Box<Signed<Testimony>>),
+    /// What a new protocol says.
+    #[cfg(test)]
+    255 => Sample(crate::protocols::sample::Pass),
 }
 
 impl From<(InstanceId, PbftMessage)> for Message {

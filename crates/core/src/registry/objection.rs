@@ -25,5 +25,7 @@ pub(crate) fn objection_to(part: Part, cluster: &Cluster) -> Option<&'static str
         | Part::RingResilient
         | Part::Backup(_)
         | Part::Unreplicated => None,
+        #[cfg(test)]
+        Part::Sample => None,
     }
 }

@@ -33,6 +33,9 @@ pub enum Part {
     Backup(Order),
     /// [`crate::protocols::unreplicated`].
     Unreplicated,
+    /// [`crate::protocols::sample`].
+    #[cfg(test)]
+    Sample,
 }
 
 /// A total order, as a Backup wraps it.
@@ -71,6 +74,8 @@ impl Part {
             Self::RingResilient => "ring-resilient",
             Self::Backup(Order::Pbft) => "backup(pbft)",
             Self::Unreplicated => "unreplicated",
+            #[cfg(test)]
+            Self::Sample => "sample",
         }
     }
 
@@ -81,6 +86,8 @@ impl Part {
             Self::Unreplicated => Ending::Never,
             Self::RingResilient => Ending::Certified,
             Self::Quorum | Self::ZLight | Self::Chain | Self::RingFast => Ending::Shared,
+            #[cfg(test)]
+            Self::Sample => Ending::Shared,
         }
     }
 
@@ -100,6 +107,8 @@ impl Part {
             Self::Quorum | Self::ZLight | Self::Chain | Self::RingFast | Self::RingResilient | Self::Unreplicated => {
                 false
             }
+            #[cfg(test)]
+            Self::Sample => false,
         }
     }
 
@@ -120,6 +129,8 @@ impl Part {
         match self {
             Self::RingFast => 4,
             Self::Quorum | Self::ZLight | Self::Chain | Self::RingResilient | Self::Backup(_) | Self::Unreplicated => 1,
+            #[cfg(test)]
+            Self::Sample => 1,
         }
     }
 }
@@ -239,6 +250,8 @@ impl Schedule {
             Part::Chain | Part::ZLight | Part::RingResilient => true,
             Part::RingFast => self.parts()[(at + 1) % self.parts().len()] != Part::RingResilient,
             Part::Quorum | Part::Backup(_) | Part::Unreplicated => false,
+            #[cfg(test)]
+            Part::Sample => true,
         };
         let rounds = (instance.0.max(1) - 1) / u64::from(self.length);
         let in_round = |length: usize| (0..length).filter(|at| leads(*at)).count() as u64;

@@ -31,6 +31,8 @@ impl Specification {
         let watches_load = match part {
             Part::Quorum => matches!(next, Part::ZLight | Part::Chain | Part::RingFast),
             Part::ZLight | Part::RingResilient | Part::Backup(_) | Part::Unreplicated => false,
+            #[cfg(test)]
+            Part::Sample => false,
             Part::Chain | Part::RingFast => schedule.parts().contains(&Part::Quorum),
         };
         Self {

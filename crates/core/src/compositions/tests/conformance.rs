@@ -25,6 +25,8 @@ pub(super) fn protocols() -> Vec<Protocol> {
         Protocol::ZLight,
         Protocol::Chain,
         ring_fast(),
+        schedule(&[Part::Sample, Part::Backup(Order::Pbft)]),
+        schedule(&[Part::Chain, Part::Sample, Part::Backup(Order::Pbft)]),
         schedule(&[Part::Backup(Order::Pbft)]),
         Protocol::Azyzzyva,
         Protocol::Aliph,
