@@ -6,7 +6,7 @@
 //! | `size` | functions ≤ 70 lines, files ≤ 500 lines without their tests, as a ratchet |
 //! | `modules` | every Rust file begins with `//!` and belongs to a crate; every dependency has its reasons in a decision |
 //! | `links` | every link and every page that a comment mentions exists; every page is in its index |
-//! | `labels` | every label that cites a paper is defined in `docs/papers`; every other is a step of a module |
+//! | `labels` | every label that cites a paper is defined in `docs/papers`; every step that is cited is one of the core |
 //! | `commands` | every command in a document exists |
 //! | `imports` | no circles of files, and the core imports downwards only |
 

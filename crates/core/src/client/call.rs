@@ -61,7 +61,7 @@ struct Said {
 }
 
 impl Said {
-    /// Step 10.
+    /// Client 10.
     fn is_too_late(&self) -> bool {
         self.key.sequence == Sequence(0) && self.outcome == Outcome::Refused(Refusal::StaleTimestamp)
     }

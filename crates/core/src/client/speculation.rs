@@ -1,4 +1,4 @@
-//! The client's part in instances that may abort, and its way from one to the next: steps 5 to 8 of the
+//! The client's part in instances that may abort, and its way from one to the next: Client 5 to 8 of the
 //! [module](super).
 
 use super::Client;
@@ -50,7 +50,7 @@ impl Client {
         self.usual_latency = Duration((7 * self.usual_latency.0 + latency.0) / 8);
     }
 
-    /// Step 5: where the request goes first.
+    /// Client 5: where the request goes first.
     pub(super) fn first_receivers(&self, timestamp: Timestamp, everybody: bool) -> Destination {
         self.half().first(&self.asking(), timestamp, everybody)
     }
@@ -70,7 +70,7 @@ impl Client {
         said
     }
 
-    /// Step 6: a speculative answer.
+    /// Client 6: a speculative answer.
     pub(super) fn on_response(&mut self, now: Instant, from: ReplicaId, response: Response, out: &mut Outbox<Self>) {
         let ours = response.client == self.id && response.instance == self.instance;
         if !ours || !self.half().counts(&self.asking(), from) {
@@ -86,7 +86,7 @@ impl Client {
         }
     }
 
-    /// Steps 6 and 7: what only the protocol that is asked says.
+    /// Client 6 and 7: what only the protocol that is asked says.
     pub(super) fn on_own(&mut self, now: Instant, from: ReplicaId, message: Message, out: &mut Outbox<Self>) {
         self.recall(|memory, client| memory.hear(&client.asking(), from, &message));
         let Some(waits_for) = self.call.as_ref().map(|call| call.request.timestamp) else { return };
@@ -95,7 +95,7 @@ impl Client {
         }
     }
 
-    /// Steps 7 and 8: a replica of a ring says that every correct one has executed the request, or that 2f+1 have. Of
+    /// Client 7 and 8: a replica of a ring says that every correct one has executed the request, or that 2f+1 have. Of
     /// f+1 that say the same one is correct.
     pub(super) fn on_certain(&mut self, now: Instant, from: ReplicaId, response: Response, out: &mut Outbox<Self>) {
         let ours = response.client == self.id && response.instance == self.instance;
@@ -129,7 +129,7 @@ impl Client {
         self.complete(now, key, settled.vouchers, settled.history, Some(settled.outcome), out);
     }
 
-    /// Step 6: T has passed. The first time everybody is asked, then the client panics.
+    /// Client 6: T has passed. The first time everybody is asked, then the client panics.
     pub(super) fn on_impatience(&mut self, now: Instant, out: &mut Outbox<Self>) {
         let patience = self.patience();
         let Some(call) = &mut self.call else { return };
@@ -163,7 +163,7 @@ impl Client {
         out.send(Destination::Replicas, said);
     }
 
-    /// Step 9: a replica says which instance is active. f+1 of them convince.
+    /// Client 9: a replica says which instance is active. f+1 of them convince.
     pub(super) fn on_active(
         &mut self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! How a call ends that nobody answers: at its deadline, or because it is too late (step 10 of the [module](super)).
+//! How a call ends that nobody answers: at its deadline, or because it is too late (Client 10 of the [module](super)).
 //!
 //! # Too late
 //! A client table keeps a bounded number of sessions of an identity. When a session is evicted while a request of it is

@@ -1,4 +1,4 @@
-//! How a composition goes from one instance to the next: the handlers of steps S2 to S5 of [`crate::switching`].
+//! How a composition goes from one instance to the next: the handlers of Switch 2 to 5 of [`crate::switching`].
 
 use super::composite::{BODIES_BYTES_MAX, Composite, LastSwitch};
 use super::resumed::snapshot_at;
@@ -29,7 +29,7 @@ use alloc::vec::Vec;
 const HEAD_PARTS: u64 = 4;
 
 impl<S: Service> Composite<S> {
-    /// S2: a client was not served in time.
+    /// Switch 2: a client was not served in time.
     pub(super) fn on_panic(&mut self, s: &mut Surroundings<'_, impl Speaker>, client: ClientId) {
         self.waiting.insert(client);
         if let Some(instance) = self.running_mut().open_mut() {
@@ -37,7 +37,7 @@ impl<S: Service> Composite<S> {
         }
     }
 
-    /// S2 and S3: another replica has stopped. What follows from it is up to [`Composite::look`].
+    /// Switch 2 and 3: another replica has stopped. What follows from it is up to [`Composite::look`].
     pub(super) fn on_abort(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker>,
@@ -67,8 +67,8 @@ impl<S: Service> Composite<S> {
         self.stopped_at.get_or_insert(s.now);
     }
 
-    /// S2: f+1 others have stopped. What this replica knows counts, not when it learnt it: the reports may all have
-    /// come while it was still opening the instance, and perhaps nothing else will ever make it stop.
+    /// Switch 2: f+1 others have stopped. What this replica knows counts, not when it learnt it: the reports may all
+    /// have come while it was still opening the instance, and perhaps nothing else will ever make it stop.
     fn follow(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let others = self.reports.keys().filter(|id| **id != s.me).count();
         if others < s.cluster.weak() {
@@ -109,8 +109,9 @@ impl<S: Service> Composite<S> {
         }
     }
 
-    /// S3: other reports prove another history, and an instance that needs all replicas gets nowhere if they begin with
-    /// different ones. So the head's proof is waited for, a little. A Backup agrees on one by itself (S6).
+    /// Switch 3: other reports prove another history, and an instance that needs all replicas gets nowhere if they
+    /// begin with different ones. So the head's proof is waited for, a little. A Backup agrees on one by itself (Switch
+    /// 6).
     fn leaves_it_to_the_head(&mut self, s: &mut Surroundings<'_, impl Speaker>, next: InstanceId) -> bool {
         let what = s.cluster.specification(next).expect("one of several instances");
         if what.part.is_backup() || what.head == s.me {
@@ -122,7 +123,7 @@ impl<S: Service> Composite<S> {
         s.now < until
     }
 
-    /// S2: says that this replica has stopped, again at every time-out.
+    /// Switch 2: says that this replica has stopped, again at every time-out.
     pub(super) fn announce(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         if self.announced.is_some() {
             return;
@@ -140,7 +141,7 @@ impl<S: Service> Composite<S> {
         Switch { instance: self.instance, message }
     }
 
-    /// S3: somebody proves that a later instance may run.
+    /// Switch 3: somebody proves that a later instance may run.
     pub(super) fn on_init(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker>,
@@ -164,7 +165,7 @@ impl<S: Service> Composite<S> {
         self.asked_for_proof.1 &= from.replica().map_or(u64::MAX, |id| !(1 << id.0));
     }
 
-    /// S3 to S5: leaves the instance that runs, for good, and goes to a later one.
+    /// Switch 3 to 5: leaves the instance that runs, for good, and goes to a later one.
     fn advance(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker>,
@@ -214,7 +215,8 @@ impl<S: Service> Composite<S> {
         }
     }
 
-    /// R2 of [`crate::protocols::ring_resilient`]: whether the sequencer's init history may replace this replica's own.
+    /// Resilient 2 of [`crate::protocols::ring_resilient`]: whether the sequencer's init history may replace this
+    /// replica's own.
     pub(super) fn may_begin_again(
         &self,
         s: &Surroundings<'_, impl Speaker>,
@@ -274,7 +276,7 @@ impl<S: Service> Composite<S> {
         }
     }
 
-    /// S4 is done: the instance runs.
+    /// Switch 4 is done: the instance runs.
     fn finish_opening(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let Some(Running::Opening(opening)) = self.running.take() else { return };
         let (opening, mut ledger) = *opening;
@@ -307,7 +309,7 @@ impl<S: Service> Composite<S> {
         self.opened(s);
     }
 
-    /// S5: those who wait are told, and what came too early is looked at again.
+    /// Switch 5: those who wait are told, and what came too early is looked at again.
     pub(super) fn opened(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let took = self.stopped_at.take().map_or(Duration(0), |at| s.now - at);
         self.last_switch = LastSwitch { reason: self.stop_reason, took };
@@ -321,7 +323,7 @@ impl<S: Service> Composite<S> {
         }
     }
 
-    /// S5: somebody speaks to an instance that is over.
+    /// Switch 5: somebody speaks to an instance that is over.
     pub(super) fn tell(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, message: &Message) {
         match (from, message) {
             (Principal::Client(_), Message::Request(Request { client, .. }))

@@ -255,7 +255,7 @@ impl<S: Service> Machine for Replica<S> {
     }
 }
 
-/// Step M1 of [`crate::members`]: nothing is kept of it.
+/// Members 1 of [`crate::members`]: nothing is kept of it.
 fn give_cookie(s: &mut Surroundings<'_, impl Speaker<Outgoing = Message>>, key: PublicKey, ask: Ask) {
     let Ask { nonce } = ask;
     let time = s.now;

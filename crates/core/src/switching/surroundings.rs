@@ -85,7 +85,7 @@ impl<M: Speaker> Surroundings<'_, M> {
     }
 
     /// A request came that must not be executed any more. Its client is told over its own link, so that it does not
-    /// wait for ever: see step 10 of [`crate::client`]. That costs no more than a reply.
+    /// wait for ever: see Client 10 of [`crate::client`]. That costs no more than a reply.
     pub(crate) fn too_late(&mut self, from: Principal, view: View, request: &Request) {
         self.reject(from, Rejection::StaleTimestamp);
         if from.is_client() {

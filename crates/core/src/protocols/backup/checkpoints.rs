@@ -1,4 +1,4 @@
-//! Checkpoints, stability and state transfer: steps 5 to 7 of the [module](super).
+//! Checkpoints, stability and state transfer: Backup 5 to 7 of the [module](super).
 
 use super::message::{Speaker, TransferTimer};
 use super::state::{Backup, Init, Queue, VOTES_PER_CHECKPOINT_MAX, VOTES_PER_REPLICA_MAX};
@@ -18,7 +18,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 impl<O: TotalOrder, S: Service> Backup<O, S> {
-    /// Step 5. Take a version of the state and say what its root is.
+    /// Backup 5. Take a version of the state and say what its root is.
     pub(super) fn take_checkpoint(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, queue: &mut Queue<O>) {
         let sequence = self.ledger.estate.executed();
         let root = self.ledger.estate.checkpoint();
@@ -49,7 +49,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.count_vote(s, queue, vote);
     }
 
-    /// Step 5, for a replica that may have missed it. Each vote counts for ever: if those of the last checkpoint in
+    /// Backup 5, for a replica that may have missed it. Each vote counts for ever: if those of the last checkpoint in
     /// the window are lost, no batch follows that could bring another checkpoint.
     pub(super) fn vote_again(&self, s: &mut Surroundings<'_, impl Speaker<O>>, to: ReplicaId, stable: Sequence) {
         for vote in self.votes.get(&s.me).into_iter().flatten().filter(|vote| vote.value.sequence > stable) {
@@ -119,7 +119,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
     }
 
-    /// Step 7. Whether f+1 others signed the same other state than this replica has at a checkpoint, so that it is
+    /// Backup 7. Whether f+1 others signed the same other state than this replica has at a checkpoint, so that it is
     /// wrong unless others are as well: f liars alone never make it think so. (n − strong + 1 where n is more than
     /// 3f+1: fewer may be wrong and 2f+1 right, as [`crate::dissent`] says.) It has the right one as soon as 2f+1
     /// signed that, or a ruling says which one it is.
@@ -256,7 +256,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
     }
 
-    /// Step 6. Fetch the state at the checkpoint that is ahead.
+    /// Backup 6. Fetch the state at the checkpoint that is ahead.
     fn begin_transfer(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         if let Some(target) = self.ahead.clone() {
             self.fetch(s, target);

@@ -1,5 +1,5 @@
 //! Dissent in a Backup: what its replicas say when they have executed something otherwise, and what they do when it is
-//! ruled. Steps D2 to D8 of [`crate::dissent`].
+//! ruled. Dissent 2 to 8 of [`crate::dissent`].
 
 use super::message::Speaker;
 use super::state::{Backup, Queue};
@@ -30,13 +30,13 @@ pub(super) fn rulings_of(ordered: &Ordered) -> Vec<Request> {
 }
 
 impl<O: TotalOrder, S: Service> Backup<O, S> {
-    /// Whether a checkpoint is due after the last batch executed (D6).
+    /// Whether a checkpoint is due after the last batch executed (Dissent 6).
     pub(super) fn is_checkpoint(&self, cluster: &Cluster) -> bool {
         let executed = self.ledger.estate.executed();
         cluster.is_checkpoint(executed) || self.ledger.estate.follows_ruling_in(executed)
     }
 
-    /// D2 and D7: the votes for a checkpoint. `again`: one came that was here before, so that somebody waits.
+    /// Dissent 2 and 7: the votes for a checkpoint. `again`: one came that was here before, so that somebody waits.
     pub(super) fn doubt_checkpoint(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker<O>>,
@@ -64,8 +64,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.votes.values().filter_map(|votes| votes.iter().rfind(about_it)).cloned().collect()
     }
 
-    /// D2: a client asks again for what it was answered at this position. An answer may have got lost; or there were no
-    /// 2f+1 equal ones. What this instance begins with nobody has compared yet.
+    /// Dissent 2: a client asks again for what it was answered at this position. An answer may have got lost; or there
+    /// were no 2f+1 equal ones. What this instance begins with nobody has compared yet.
     pub(super) fn doubt_answer(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, position: u64) {
         let begins = self.limited.is_some() && self.stable.value.sequence == Sequence(0);
         if begins || self.scope(None).is_some_and(|scope| position > scope.position) {
@@ -81,7 +81,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         Some(Scope { base, position, ruled: self.ledger.estate.ruled(), block })
     }
 
-    /// D2 and D3. Says the same again only after a status interval.
+    /// Dissent 2 and 3. Says the same again only after a status interval.
     fn testify(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, block: Option<u32>) {
         let may = self.order.may_vote() && self.dissent.overruled.is_none();
         let Some(scope) = self.scope(block).filter(|_| may) else { return };
@@ -127,7 +127,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.weigh(s);
     }
 
-    /// D3 and D4: what the testimonies amount to.
+    /// Dissent 3 and 4: what the testimonies amount to.
     fn weigh(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         let Some(outline) = self.scope(None) else { return };
         let outlines = self.dissent.about(outline);
@@ -164,7 +164,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
     }
 
-    /// D4.
+    /// Dissent 4.
     fn ask_for(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, follows: Sequence, ruling: &Ruling) {
         let holds = || ruling.verdict(s.cluster, s.keyring, self.instance).is_some();
         if self.dissent.asked != Some(follows) && holds() {
@@ -174,8 +174,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
     }
 
-    /// D5 to D7, when a batch was delivered for good and executed. Whether the replica went back, so that the batch is
-    /// delivered again.
+    /// Dissent 5 to 7, when a batch was delivered for good and executed. Whether the replica went back, so that the
+    /// batch is delivered again.
     pub(super) fn follow_ruling(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker<O>>,
@@ -209,7 +209,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
     }
 
-    /// D5.
+    /// Dissent 5.
     fn refuse_request(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, queue: &mut Queue<O>, ruled: Ruled) {
         let (stable, Ledger { estate, log, .. }) = (self.stable.value.sequence, &mut self.ledger);
         let back = estate.rule(s.cluster, ruled, stable, log).expect("the service accepts its own pages");
@@ -227,7 +227,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.call(s, queue, |order, context| order.went_back(context, back));
     }
 
-    /// D7.
+    /// Dissent 7.
     fn repair(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker<O>>,
@@ -254,14 +254,14 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.transfer.take_if(|transfer| transfer.target().signatures.len() < cluster.strong());
     }
 
-    /// D8: what was voted before follows another ruling.
+    /// Dissent 8: what was voted before follows another ruling.
     fn forget_votes_before(&mut self, ruling: Sequence) {
         for votes in self.votes.values_mut() {
             votes.retain(|vote| vote.value.ruled >= ruling);
         }
     }
 
-    /// D8: votes for the checkpoints up to a batch, under a new ruling.
+    /// Dissent 8: votes for the checkpoints up to a batch, under a new ruling.
     fn vote_anew(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker<O>>,

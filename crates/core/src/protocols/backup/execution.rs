@@ -1,4 +1,4 @@
-//! Requests, reads, deliveries and replies: steps 1 to 4 of the [module](super).
+//! Requests, reads, deliveries and replies: Backup 1 to 4 of the [module](super).
 
 use super::dissent::rulings_of;
 use super::message::Speaker;
@@ -16,7 +16,7 @@ use crate::shares::Bounds;
 use crate::switching::Surroundings;
 
 impl<O: TotalOrder, S: Service> Backup<O, S> {
-    /// Step 1.
+    /// Backup 1.
     pub(super) fn on_request(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, from: Principal, request: Request) {
         if request.instance != self.instance {
             return s.reject(from, Rejection::WrongInstance);
@@ -57,7 +57,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
     }
 
-    /// Steps 1 and 2: what is answered from a state with nothing in it that may be undone.
+    /// Backup 1 and 2: what is answered from a state with nothing in it that may be undone.
     fn on_read(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, request: Request) {
         if !self.order.may_vote() {
             // An amnesiac replica may have forgotten a write that it acknowledged.
@@ -120,7 +120,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         s.send(request.asker(), reply);
     }
 
-    /// Steps 3 and 4.
+    /// Backup 3 and 4.
     pub(super) fn on_delivery(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker<O>>,

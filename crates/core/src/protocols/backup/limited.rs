@@ -1,17 +1,18 @@
 //! A Backup that hands on after k requests: how it begins and how it ends (`docs/papers/abstract.md`).
 //!
 //! # Steps
-//! 1. Every replica that has a proof submits it as INIT. The first valid one in the order decides the init history;
-//!    batches delivered before it are held, not ignored (abs-L3). Until then the order takes only batches with an INIT:
-//!    a primary that orders others could fill the window, which moves with what is executed.
-//! 2. The replica comes to that history as in [`crate::switching::opening`], while the order goes on (abs-L11), and
-//!    then executes what was held.
-//! 3. Only final deliveries are executed, so that what a replica signs at the end is the same everywhere (abs-S7,
-//!    abs-D12). Reads are ordered.
-//! 4. The k-th request executed is the last, and what the replica answers is only what it has executed. k is a function
-//!    of the instance and the ordered INIT (abs-D11), and travels with the state. After the batch with that request
-//!    there is a checkpoint; when 2f+1 have signed it, the replica signs the end. Of f+1 that have signed an end one is
-//!    correct, so that there is one end. The order goes on until then, for the sake of rulings ([`crate::dissent`]).
+//! * Backup 9. Every replica that has a proof submits it as INIT. The first valid one in the order decides the init
+//!   history; batches delivered before it are held, not ignored (abs-L3). Until then the order takes only batches with
+//!   an INIT: a primary that orders others could fill the window, which moves with what is executed.
+//! * Backup 10. The replica comes to that history as in [`crate::switching::opening`], while the order goes on
+//!   (abs-L11), and then executes what was held.
+//! * Backup 11. Only final deliveries are executed, so that what a replica signs at the end is the same everywhere
+//!   (abs-S7, abs-D12). Reads are ordered.
+//! * Backup 12. The k-th request executed is the last, and what the replica answers is only what it has executed. k is
+//!   a function of the instance and the ordered INIT (abs-D11), and travels with the state. After the batch with that
+//!   request there is a checkpoint; when 2f+1 have signed it, the replica signs the end. Of f+1 that have signed an end
+//!   one is correct, so that there is one end. The order goes on until then, for the sake of rulings
+//!   ([`crate::dissent`]).
 
 use super::dissent::rulings_of;
 use super::message::Speaker;
@@ -54,7 +55,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.init = Init::Done;
     }
 
-    /// Step 1.
+    /// Backup 9.
     pub(super) fn submit_init(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         let Some(proof) = self.proof.clone() else { return };
         let request = Request::init(self.instance, s.me, &proof);
@@ -89,7 +90,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
     }
 
-    /// Steps 1, 3 and 4.
+    /// Backup 9, 11 and 12.
     pub(super) fn on_final_limited(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker<O>>,
@@ -148,7 +149,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.limited.is_some() && matches!(self.init, Init::Done) && estate.is_full() && estate.executed() > Sequence(0)
     }
 
-    /// Step 4: the end, once the checkpoint there is stable. Whoever has said so before a crash says it again.
+    /// Backup 12: the end, once the checkpoint there is stable. Whoever has said so before a crash says it again.
     pub(super) fn end_if_done(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         if !self.is_done() || self.report.is_some() {
             return;
@@ -177,7 +178,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.unserved.extend(unserved.map(|request| request.client));
     }
 
-    /// Step 1: the first valid INIT.
+    /// Backup 9: the first valid INIT.
     fn look_for_init(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, queue: &mut Queue<O>) {
         if !matches!(self.init, Init::Waiting) || self.transfer.is_some() {
             return;
@@ -204,7 +205,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         })
     }
 
-    /// Step 2.
+    /// Backup 10.
     fn try_begin(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, queue: &mut Queue<O>) {
         match core::mem::replace(&mut self.init, Init::Waiting) {
             Init::Opening(opening) if opening.is_done() => {

@@ -1,4 +1,4 @@
-//! A replica's part: steps C2 and C3 of the [module](super).
+//! A replica's part: Chain 2 and 3 of the [module](super).
 
 use super::message::{ChainMessage, ChainReply, ReplyStatement, Speaker, results_digest};
 use super::topology::Topology;
@@ -78,7 +78,7 @@ impl<S: Service> Chain<S> {
         self.load.start(s, self.base.is_stopped());
     }
 
-    /// C2, first half; and the last f+1 places answer what is in the history.
+    /// Chain 2, first half; and the last f+1 places answer what is in the history.
     pub(crate) fn on_request(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, request: Request) {
         if self.base.is_stopped() {
             return;
@@ -107,7 +107,7 @@ impl<S: Service> Chain<S> {
         }
     }
 
-    /// C2: the init history travels like a batch, of nothing, as long as nothing else has (abs-L4): so that
+    /// Chain 2: the init history travels like a batch, of nothing, as long as nothing else has (abs-L4): so that
     /// what is in it can be answered.
     fn pass_on_init(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         if self.place != 0 || self.base.is_stopped() || self.base.has_logged() || self.base.instance.0 == 1 {
@@ -156,7 +156,7 @@ impl<S: Service> Chain<S> {
         }
     }
 
-    /// C2, second half; and what was passed on is executed now.
+    /// Chain 2, second half; and what was passed on is executed now.
     pub(crate) fn pass_end(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         while self.place == 0 && !self.queue.is_empty() && self.base.may_log(s, 1) {
             let room = self.base.room(s);
@@ -186,7 +186,7 @@ impl<S: Service> Chain<S> {
         }
     }
 
-    /// C3, first half.
+    /// Chain 3, first half.
     pub(crate) fn on_chain(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, message: ChainMessage) {
         if self.base.is_stopped() {
             return;
@@ -216,7 +216,7 @@ impl<S: Service> Chain<S> {
         self.take_early(s);
     }
 
-    /// C3 for the init history.
+    /// Chain 3 for the init history.
     fn on_empty(&mut self, s: &mut Surroundings<'_, impl Speaker>, message: ChainMessage, next: u64) {
         if message.first != next || self.base.has_logged() {
             return;
@@ -258,7 +258,7 @@ impl<S: Service> Chain<S> {
         }
     }
 
-    /// C3: everything but the direct predecessor's MAC, which was good.
+    /// Chain 3: everything but the direct predecessor's MAC, which was good.
     fn objection(&mut self, s: &mut Surroundings<'_, impl Speaker>, message: &ChainMessage) -> Option<StopReason> {
         let others = self.topology.predecessors(self.place).filter(|maker| *maker + 1 < self.place);
         for maker in others.collect::<Vec<_>>() {
@@ -278,7 +278,7 @@ impl<S: Service> Chain<S> {
         self.base.objection(s, &message.proposal, &message.requests)
     }
 
-    /// C3, second half, and C2. `claimed` is what the predecessor says about history and results.
+    /// Chain 3, second half, and Chain 2. `claimed` is what the predecessor says about history and results.
     fn log_and_pass_on(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker>,

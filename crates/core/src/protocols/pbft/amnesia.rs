@@ -3,13 +3,13 @@
 //! of the f faulty replicas.
 //!
 //! # Steps
-//! * A1. It asks all others where they are (LOST), until 2f+1 have answered (HERE). LOST carries the time of the
+//! * PBFT 11. It asks all others where they are (LOST), until 2f+1 have answered (HERE). LOST carries the time of the
 //!   question and HERE repeats it: what was said before the loss, and comes late or again, does not count.
-//! * A2. It waits until it has come to what 2f+1 of them named: their views have begun here, and its stable checkpoint
-//!   is a window beyond what they had executed. Let v be the latest of these views. It writes down that it votes again
-//!   in view v + n and later ones.
-//! * A3. If none of these has begun by then, it asks for view v + n. That is the one with which the primary of v begins
-//!   its view anew, and it does so ([`Pbft::renew`]).
+//! * PBFT 12. It waits until it has come to what 2f+1 of them named: their views have begun here, and its stable
+//!   checkpoint is a window beyond what they had executed. Let v be the latest of these views. It writes down that it
+//!   votes again in view v + n and later ones.
+//! * PBFT 13. If none of these has begun by then, it asks for view v + n. That is the one with which the primary of v
+//!   begins its view anew, and it does so ([`Pbft::renew`]).
 //! * While nobody orders anything, no checkpoint becomes stable. So a primary that has nothing to order and hears from
 //!   a replica that abstains begins its view anew as well, and fills the window with null batches.
 //!
@@ -17,7 +17,7 @@
 //! Let a be the replica, in whose place there may be up to f−1 other faulty ones.
 //! * *Positions*. It voted within a window above a checkpoint that was stable for it. 2f+1 replicas had executed that,
 //!   f+1 correct others among them; as 2f+1 others answer, one of these is among any 2f+1 answers. So everything that
-//!   it voted for is at or below what A2 waits for. What is stable needs no votes, and no claim in a VIEW-CHANGE.
+//!   it voted for is at or below what PBFT 12 waits for. What is stable needs no votes, and no claim in a VIEW-CHANGE.
 //! * *Views*. It never was more than n views ahead of f+1 correct others. It left a view w that it had entered for
 //!   w+1, or with its primary for w+n, or a view w that 2f+1 wanted for w+1; and of 2f+1 VIEW-CHANGEs for w or later
 //!   views f+1 are of correct others. Or f+1 others had asked for its view before, and then the first correct one of
@@ -47,7 +47,7 @@ impl Pbft {
         })
     }
 
-    /// A1, after a start.
+    /// PBFT 11, after a start.
     pub(super) fn begin_to_ask(&mut self, context: &mut Ctx<'_>) {
         if let Some(abstention) = self.abstention.as_mut().filter(|abstention| abstention.marks.is_none()) {
             abstention.question = context.now;
@@ -57,7 +57,7 @@ impl Pbft {
         self.look_back(context);
     }
 
-    /// A1.
+    /// PBFT 11.
     pub(super) fn ask_what_is_forgotten(&self, context: &mut Ctx<'_>) {
         let others = context.cluster.n - 1;
         let asks = |abstention: &&Abstention| abstention.marks.is_none() && abstention.reports.len() < others;
@@ -66,13 +66,13 @@ impl Pbft {
         }
     }
 
-    /// A1: somebody lost its log.
+    /// PBFT 11: somebody lost its log.
     pub(super) fn on_lost(&self, context: &mut Ctx<'_>, from: ReplicaId, question: Instant) {
         let here = Here { question, view: self.view, committed: self.committed };
         context.push(OrderEffect::Send(from, PbftMessage::Here(here)));
     }
 
-    /// A1: the answer.
+    /// PBFT 11: the answer.
     pub(super) fn on_here(&mut self, context: &mut Ctx<'_>, from: ReplicaId, here: Here) {
         let last = Sequence(here.committed.0.saturating_add(context.cluster.window()));
         if let Some(abstention) = self.abstention.as_mut().filter(|abstention| abstention.question == here.question) {
@@ -81,7 +81,7 @@ impl Pbft {
         self.look_back(context);
     }
 
-    /// A2 and A3.
+    /// PBFT 12 and 13.
     pub(super) fn look_back(&mut self, context: &mut Ctx<'_>) {
         let (begun, low) = (self.begun.view(), self.low_water_mark());
         let Some(abstention) = &mut self.abstention else { return };

@@ -1,4 +1,4 @@
-//! The normal case: steps 1 to 6 of the [module](super).
+//! The normal case: PBFT 1 to 6 of the [module](super).
 
 use super::check::{is_near, is_valid};
 use super::message::{PbftMessage, Position, PrePrepare, Vote};
@@ -20,7 +20,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 impl Pbft {
-    /// Step 1. A request arrives. Once its client has reason to complain, this replica watches that it is executed.
+    /// PBFT 1. A request arrives. Once its client has reason to complain, this replica watches that it is executed.
     pub(super) fn on_request(&mut self, context: &mut Ctx<'_>, request: Request, from: Option<ReplicaId>) {
         let direct = from.is_none();
         let (client, digest) = (request.client, request.digest());
@@ -80,7 +80,7 @@ impl Pbft {
         holds
     }
 
-    /// Step 2. The primary proposes what is waiting, as one batch, while fewer than the congestion window are in
+    /// PBFT 2. The primary proposes what is waiting, as one batch, while fewer than the congestion window are in
     /// flight: under load, batches grow by themselves; without load, a request is proposed at once.
     pub(super) fn propose(&mut self, context: &mut Ctx<'_>) {
         while self.leads(context)
@@ -162,7 +162,7 @@ impl Pbft {
         self.try_prepare(context, sequence);
     }
 
-    /// Step 3. A backup receives the proposal.
+    /// PBFT 3. A backup receives the proposal.
     pub(super) fn on_pre_prepare(&mut self, context: &mut Ctx<'_>, from: ReplicaId, pre_prepare: PrePrepare) {
         let PrePrepare { view, sequence, batch } = pre_prepare;
         if from != context.cluster.primary(view) {
@@ -230,7 +230,7 @@ impl Pbft {
         self.advance(context);
     }
 
-    /// Step 4. A backup accepts the proposal and says PREPARE once it has every body (pbft-F22), every request is its
+    /// PBFT 4. A backup accepts the proposal and says PREPARE once it has every body (pbft-F22), every request is its
     /// client's (pbft-F20) and the agreed values are acceptable (prac-F27). For the last two, f+1 PREPAREs of others
     /// will do instead: one of them is correct and has checked.
     pub(super) fn try_accept(&mut self, context: &mut Ctx<'_>, sequence: Sequence) {
@@ -286,7 +286,7 @@ impl Pbft {
         context.push(OrderEffect::Persist(PbftRecord::Accepted(PrePrepare { view, sequence, batch })));
     }
 
-    /// Step 5. Votes for the proposal.
+    /// PBFT 5. Votes for the proposal.
     pub(super) fn on_prepare(&mut self, context: &mut Ctx<'_>, from: ReplicaId, vote: Vote) {
         if from == context.cluster.primary(vote.view) {
             return context.reject(from, Rejection::WrongSender);
@@ -305,7 +305,7 @@ impl Pbft {
         }
     }
 
-    /// Step 6. Votes for the certificate.
+    /// PBFT 6. Votes for the certificate.
     pub(super) fn on_commit(&mut self, context: &mut Ctx<'_>, from: ReplicaId, vote: Vote) {
         if !self.admits(context, from, &vote) {
             return;

@@ -1,4 +1,4 @@
-//! View change: steps 7 to 10 of the [module](super).
+//! View change: PBFT 7 to 10 of the [module](super).
 
 use super::decision::{Decision, decide};
 use super::message::{Claim, NewView, PbftMessage, Status, ViewChange, positions};
@@ -35,7 +35,7 @@ impl Pbft {
         self.start_view_change(context, self.view.next(), reason);
     }
 
-    /// Step 7. Leave the view, and say what was prepared and accepted, with the stable checkpoint and its proof. The
+    /// PBFT 7. Leave the view, and say what was prepared and accepted, with the stable checkpoint and its proof. The
     /// statement is durable before it leaves: it is never made differently.
     pub(super) fn start_view_change(&mut self, context: &mut Ctx<'_>, view: View, reason: &'static str) {
         assert!(view > self.view || self.phase == Phase::Changing && view == self.view, "views only grow");
@@ -73,7 +73,7 @@ impl Pbft {
         ViewChange { view: self.view, stable: self.stable.clone(), prepared, pre_prepared }
     }
 
-    /// Step 8. Somebody leaves its view.
+    /// PBFT 8. Somebody leaves its view.
     pub(super) fn on_view_change(&mut self, context: &mut Ctx<'_>, from: ReplicaId, signed: Signed<ViewChange>) {
         let wanted = signed.value.view;
         let known = self.view_changes.get(&signed.signer).map(|known| known.value.view);
@@ -184,7 +184,7 @@ impl Pbft {
         self.try_new_view(context);
     }
 
-    /// Step 9. The new primary begins the view as soon as the view changes decide every position and every batch is at
+    /// PBFT 9. The new primary begins the view as soon as the view changes decide every position and every batch is at
     /// hand with its bodies: a NEW-VIEW is the primary's word for each batch in it, so it must be able to accept them
     /// at once. Otherwise others may prepare what the primary's next VIEW-CHANGE does not list, and pbft-A2 is never
     /// met again.
@@ -235,7 +235,7 @@ impl Pbft {
         missing
     }
 
-    /// Step 10. A backup checks the new view and enters it. If it has left that view already, it still learns what was
+    /// PBFT 10. A backup checks the new view and enters it. If it has left that view already, it still learns what was
     /// decided there; and if it knows already that the view began, in which way it did so besides.
     pub(super) fn on_new_view(&mut self, context: &mut Ctx<'_>, from: ReplicaId, signed: Arc<Signed<NewView>>) {
         let view = signed.value.view;

@@ -1,4 +1,4 @@
-//! The client's part of Quorum: steps Q1 and Q3 of the [module](super).
+//! The client's part of Quorum: Quorum 1 and 3 of the [module](super).
 
 use crate::ids::{ReplicaId, Timestamp};
 use crate::machine::Destination;

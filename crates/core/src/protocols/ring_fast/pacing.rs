@@ -1,4 +1,4 @@
-//! What the ring does about how fast it is: steps T1 to T5 of [`super::pace`] at a replica.
+//! What the ring does about how fast it is: Pace 1 to 5 of [`super::pace`] at a replica.
 
 use super::message::{RingTimer, Speaker};
 use super::pace::{Around, Delay, PaceMessage, RingPace, interval};
@@ -24,7 +24,7 @@ impl<S: Service> RingFast<S> {
         act(&mut self.watch, &mut Around { now, cluster, keyring, me, send: &mut send })
     }
 
-    /// T1.
+    /// Pace 1.
     pub(super) fn on_pace_timer(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         self.watching(s, Watch::tick);
         Self::set_pace_timer(s);
@@ -45,7 +45,7 @@ impl<S: Service> RingFast<S> {
         self.look_at_pace(s);
     }
 
-    /// A client asks how long the requests of this entry take: step D1 of [`super::fairness`]. Nothing is kept
+    /// A client asks how long the requests of this entry take: Fairness 1 of [`super::fairness`]. Nothing is kept
     /// of it.
     pub(super) fn on_question(&self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, message: &PaceMessage) {
         match (message, self.watch.delay()) {
@@ -60,7 +60,7 @@ impl<S: Service> RingFast<S> {
         }
     }
 
-    /// T5: tells the host, and leaves the ring if that is what the operator wants.
+    /// Pace 5: tells the host, and leaves the ring if that is what the operator wants.
     fn look_at_pace(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let alarm = self.watch.alarm(s.now, s.cluster);
         let gist = |alarm: &Alarm| (alarm.pace, alarm.suspect.map(|suspect| suspect.from));

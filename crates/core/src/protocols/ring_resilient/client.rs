@@ -1,4 +1,4 @@
-//! The client's part of the resilient ring: steps R1 and R5 of the [module](super).
+//! The client's part of the resilient ring: Resilient 1 and 5 of the [module](super).
 
 use crate::ids::{ReplicaId, Timestamp};
 use crate::machine::Destination;

@@ -163,7 +163,7 @@ impl Spoken for Resilient {
         false
     }
 
-    /// The requests in an ORDER are checked when it is its turn (R3).
+    /// The requests in an ORDER are checked when it is its turn (Resilient 3).
     fn admit(&mut self, from: Principal, _cluster: &Cluster, _keyring: &Keyring) -> Result<(), Rejection> {
         from_replica(from)
     }

@@ -1,4 +1,4 @@
-//! Lightweight checkpoints: step L3 of the [module](super).
+//! Lightweight checkpoints: Speculation 3 of the [module](super).
 
 use super::speculation::Speculation;
 use crate::history::Boundary;

@@ -1,4 +1,4 @@
-//! The client's part of ZLight: steps Z1 and Z4 of the [module](super).
+//! The client's part of ZLight: ZLight 1 and 4 of the [module](super).
 
 use crate::ids::{ReplicaId, Timestamp};
 use crate::machine::Destination;

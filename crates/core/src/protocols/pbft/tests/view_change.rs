@@ -1,4 +1,4 @@
-//! View changes: steps 7 to 10.
+//! View changes: PBFT 7 to 10.
 
 use super::forging::{batch, claim, commit, new_view, pre_prepare, request, signed_view_change, view_change};
 use crate::auth::{Certificate, Signed};

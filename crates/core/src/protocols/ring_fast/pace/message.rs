@@ -27,7 +27,7 @@ impl fmt::Display for Round {
     }
 }
 
-/// T2: how long a replica's PING to its successor took.
+/// Pace 2: how long a replica's PING to its successor took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
     /// The instance.
@@ -43,7 +43,7 @@ impl Signable for Hop {
     const KIND: u8 = 9;
 }
 
-/// T4: what a replica makes of a round.
+/// Pace 4: what a replica makes of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vote {
     /// The instance.
@@ -81,15 +81,15 @@ impl Wire for Hops {
 /// What replicas say to each other about the ring's pace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PaceMessage {
-    /// T1, with a number that PONG repeats.
+    /// Pace 1, with a number that PONG repeats.
     Ping(u64),
-    /// T1.
+    /// Pace 1.
     Pong(u64),
-    /// T2.
+    /// Pace 2.
     Check(Hops),
-    /// T3.
+    /// Pace 3.
     Report(Hops),
-    /// T4.
+    /// Pace 4.
     Vote(Signed<Vote>),
     /// A client wants to know how long requests take.
     Ask(ClientId),
