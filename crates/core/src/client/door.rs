@@ -85,6 +85,7 @@ impl Client {
     }
 
     pub(super) fn ask_for_cookies(&mut self, now: Instant, out: &mut Outbox<Self>) {
+        out.step("Door 1");
         let Some(joining) = &self.joining else { return };
         let ask = Ask { nonce: joining.nonce };
         for replica in self.cluster.replicas().filter(|id| !joining.stamps.contains_key(id)) {
@@ -109,6 +110,7 @@ impl Client {
         stamps.sort_by_key(|stamp| core::cmp::Reverse(stamp.time));
         stamps.truncate(self.cluster.weak());
         stamps.sort_by_key(|stamp| stamp.replica);
+        out.step("Door 2");
         let join = Join { identification: joining.identification, stamps };
         // A clock that is far off would make a number that the replicas do not take.
         let (earliest, latest) = (join.time(), join.time() + self.cluster.limits.cookie_lifetime);
@@ -123,6 +125,7 @@ impl Client {
     /// # Panics
     /// If a request is outstanding.
     pub fn leave(&mut self, now: Instant, admission: Admission, deadline: Instant, out: &mut Outbox<Self>) {
+        out.step("Door 3");
         assert!(!self.is_busy(), "one request at a time");
         self.enter(now, admission, CONTROL_SESSION);
         let request = self.request(now, Bytes::new(), false);

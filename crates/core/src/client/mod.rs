@@ -191,6 +191,7 @@ impl Client {
             false => self.request(now, submit.operation, read_only),
         };
         let read = if read_only { submit.read.within(&self.cluster) } else { Read::Quorum };
+        out.step("Client 1");
         self.ask_besides(out);
         match read {
             Read::Quorum => self.transmit(&request, out),
@@ -264,6 +265,10 @@ impl Client {
     fn transmit(&self, request: &Request, out: &mut Outbox<Self>) {
         let everybody = request.read_only || request.operation.len() > self.cluster.limits.inline_bytes_max;
         let to = self.first_receivers(request.timestamp, everybody);
+        if self.asked.is_some() {
+            out.step("Client 5");
+            self.half().asks().into_iter().for_each(|step| out.step(step));
+        }
         out.send(to, Message::Request(request.clone()));
     }
 
@@ -303,7 +308,10 @@ impl Client {
         };
         match verdict {
             Verdict::Open => {}
-            Verdict::Accepted(_) if part.is_some_and(|part| !part.is_resilient()) => self.give_up(now, out),
+            Verdict::Accepted(_) if part.is_some_and(|part| !part.is_resilient()) => {
+                out.step("Client 10");
+                self.give_up(now, out);
+            }
             Verdict::Accepted(key) => {
                 let vouchers = call.vouchers(&key);
                 self.complete(now, key, vouchers, Digest::ZERO, None, out);
@@ -336,8 +344,10 @@ impl Client {
         let Some(call) = self.call.take() else { return };
         let result = outcome.map_or_else(|| call.result(&key), |outcome| Completion::of(&outcome));
         if result == Completion::Refused(Refusal::Undone) && !call.request.client.identity.is_joining() {
+            out.step("Client 11");
             return self.ask_anew(now, call, out);
         }
+        out.step(self.accepting(&call.request, &result));
         let timestamp = call.request.timestamp;
         // The word of one replica, or of a few, is no measure for the others.
         let is_measure = call.read == Read::Quorum;
@@ -359,6 +369,7 @@ impl Client {
 
     /// Client 3: the read cannot be answered by enough equal replies; order it instead.
     fn fall_back(&mut self, now: Instant, out: &mut Outbox<Self>) {
+        out.step("Client 3");
         if let Some(call) = self.call.take() {
             self.ask_anew(now, call, out);
         }
@@ -396,6 +407,7 @@ impl Client {
         } else if self.asked.is_some_and(|asked| !asked.part.is_resilient()) {
             self.on_impatience(now, out);
         } else {
+            out.step("Client 4");
             call.attempts += 1;
             call.retry_at = now + base.doubled(call.attempts.min(RETRY_DOUBLINGS_MAX), Duration(u64::MAX));
             out.send(Destination::Replicas, Message::Request(call.request.clone()));

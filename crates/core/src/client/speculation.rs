@@ -1,10 +1,11 @@
 //! The client's part in instances that may abort, and its way from one to the next: Client 5 to 8 of the
 //! [module](super).
 
-use super::Client;
 use super::call::{Gist, Key};
+use super::{Client, Completion};
 use crate::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
-use crate::machine::{Destination, Outbox};
+use crate::machine::{Destination, Outbox, Step};
+use crate::message::Request;
 use crate::protocols::speculative::{Asking, ClientHalf, Complaint, Response, Settled, Verdict};
 use crate::registry::{ClientMemory, Message, half_of, settled};
 use crate::schedule::Part;
@@ -70,6 +71,18 @@ impl Client {
         said
     }
 
+    /// The step with which a call ends.
+    pub(super) fn accepting(&self, request: &Request, result: &Completion) -> Step {
+        match self.part() {
+            _ if matches!(result, Completion::TooLate(_)) => "Client 10",
+            None if request.read_only => "Client 3",
+            None => "Client 2",
+            Some(Part::Quorum | Part::ZLight) => "Client 6",
+            Some(Part::Chain | Part::RingFast | Part::Backup) => "Client 7",
+            Some(Part::RingResilient) => "Client 8",
+        }
+    }
+
     /// Client 6: a speculative answer.
     pub(super) fn on_response(&mut self, now: Instant, from: ReplicaId, response: Response, out: &mut Outbox<Self>) {
         let ours = response.client == self.id && response.instance == self.instance;
@@ -114,6 +127,7 @@ impl Client {
     }
 
     fn settle(&mut self, now: Instant, settled: Settled, out: &mut Outbox<Self>) {
+        self.half().accepts().into_iter().for_each(|step| out.step(step));
         if let Some(call) = &self.call {
             let latency = now - call.asked;
             // Its time, and not whether others were asked: somebody who lies may have been the reason for that.
@@ -133,6 +147,7 @@ impl Client {
     pub(super) fn on_impatience(&mut self, now: Instant, out: &mut Outbox<Self>) {
         let patience = self.patience();
         let Some(call) = &mut self.call else { return };
+        out.step("Client 6");
         call.attempts += 1;
         call.retry_at = now + patience;
         if call.attempts > 1 {
@@ -155,6 +170,7 @@ impl Client {
                 request.sign(&self.keyring).into()
             }
             Complaint::Panic => {
+                out.step("Switch 1");
                 let panic = Panic { client: self.id, timestamp: call.request.timestamp };
                 Switch { instance: self.instance, message: SwitchMessage::Panic(panic) }.into()
             }
@@ -183,6 +199,7 @@ impl Client {
         claims.sort_by_key(|claim| core::cmp::Reverse(*claim));
         let proved = claims.get(self.cluster.f).copied().filter(|proved| *proved > self.instance);
         let Some(proved) = proved else { return self.ask_others(now, is_news, out) };
+        out.step("Client 9");
         (self.instance, self.asked) = (proved, self.cluster.specification(proved));
         self.view = self.asked.map_or(View(0), |asked| asked.view);
         self.active.retain(|_, claim| *claim > proved);
@@ -204,9 +221,9 @@ impl Client {
     /// (abs-S4).
     fn ask_in_new_instance(&mut self, now: Instant, out: &mut Outbox<Self>) {
         let Some(mut call) = self.call.take() else { return };
-        let crate::message::Request { client, timestamp, operation, .. } = call.request.clone();
-        let request = crate::message::Request::new(self.instance, client, timestamp, false, operation)
-            .authenticate(&self.cluster, &self.keyring);
+        let Request { client, timestamp, operation, .. } = call.request.clone();
+        let request =
+            Request::new(self.instance, client, timestamp, false, operation).authenticate(&self.cluster, &self.keyring);
         let everywhere = request.clone().authenticate_for_all(&self.cluster, &self.keyring);
         out.send(Destination::Replicas, Message::Request(everywhere));
         let patience = self.patience();

@@ -53,6 +53,7 @@ impl<S: Service> Composite<S> {
     /// Amnesia 1. Whether this replica has to ask where the others are.
     pub(super) fn ask_where(&self, s: &mut Surroundings<'_, impl Speaker>) -> bool {
         let Some(question) = s.amnesia.as_ref().and_then(Amnesia::question) else { return false };
+        s.step("Amnesia 1");
         s.send(Destination::Replicas, self.switch(SwitchMessage::Lost(question)));
         true
     }
@@ -65,6 +66,7 @@ impl<S: Service> Composite<S> {
         instance: InstanceId,
         question: Instant,
     ) {
+        s.step("Amnesia 1");
         s.send(Destination::Replica(from), self.switch(SwitchMessage::Here(question)));
         if instance < self.instance {
             let message = self.switch(SwitchMessage::Behind(())).into();
@@ -89,6 +91,7 @@ impl<S: Service> Composite<S> {
             && amnesia.look_back(self.instance, enough)
         {
             let record = amnesia.record();
+            s.step("Amnesia 3");
             s.persist(self.instance, record);
         }
     }

@@ -31,6 +31,7 @@ const HEAD_PARTS: u64 = 4;
 impl<S: Service> Composite<S> {
     /// Switch 2: a client was not served in time.
     pub(super) fn on_panic(&mut self, s: &mut Surroundings<'_, impl Speaker>, client: ClientId) {
+        s.step("Switch 2");
         self.waiting.insert(client);
         if let Some(instance) = self.running_mut().open_mut() {
             instance.panicked(s);
@@ -63,6 +64,7 @@ impl<S: Service> Composite<S> {
             // It says nothing more itself; others may still need that to come to their end.
             ring.on_stable(s, from, stable.clone());
         }
+        s.step("Switch 2");
         self.reports.insert(from, report.clone());
         self.stopped_at.get_or_insert(s.now);
     }
@@ -130,6 +132,7 @@ impl<S: Service> Composite<S> {
         }
         let report = self.running().open().and_then(|instance| instance.report().cloned());
         let Some(report) = report else { return };
+        s.step("Switch 2");
         self.announced = Some(s.now);
         self.stopped_at.get_or_insert(s.now);
         self.reports.insert(s.me, (*report).clone());
@@ -173,6 +176,7 @@ impl<S: Service> Composite<S> {
         proof: Arc<Proof>,
         history: AbortHistory,
     ) {
+        s.step("Switch 3");
         self.stopped_at.get_or_insert(s.now);
         self.stop_reason = if history.low_load { SwitchReason::LittleLoad } else { self.reason(instance) };
         let old = self.running.take().expect("an instance runs between steps");
@@ -279,6 +283,7 @@ impl<S: Service> Composite<S> {
     /// Switch 4 is done: the instance runs.
     fn finish_opening(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let Some(Running::Opening(opening)) = self.running.take() else { return };
+        s.step("Switch 4");
         let (opening, mut ledger) = *opening;
         if let Some(divergence) = opening.divergence() {
             s.out.notify(Notice::Repaired(Box::new(divergence)));
@@ -311,6 +316,7 @@ impl<S: Service> Composite<S> {
 
     /// Switch 5: those who wait are told, and what came too early is looked at again.
     pub(super) fn opened(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
+        s.step("Switch 5");
         let took = self.stopped_at.take().map_or(Duration(0), |at| s.now - at);
         self.last_switch = LastSwitch { reason: self.stop_reason, took };
         let part = s.cluster.part(self.instance).expect("one of several instances");
@@ -325,6 +331,7 @@ impl<S: Service> Composite<S> {
 
     /// Switch 5: somebody speaks to an instance that is over.
     pub(super) fn tell(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, message: &Message) {
+        s.step("Switch 5");
         match (from, message) {
             (Principal::Client(_), Message::Request(Request { client, .. }))
             | (

@@ -162,11 +162,13 @@ pub(crate) struct Opening {
 impl Opening {
     /// Opening 1 and 2.
     pub(crate) fn new<S: Service>(
-        s: &Surroundings<'_, impl Speaker>,
+        s: &mut Surroundings<'_, impl Speaker>,
         instance: InstanceId,
         history: AbortHistory,
         ledger: &Ledger<S>,
     ) -> Self {
+        s.step("Opening 1");
+        s.step("Opening 2");
         let wrong = wrong_version(&history, ledger);
         let shared = shared_with(s.cluster, &history, ledger).filter(|_| wrong.is_none());
         let from = shared.unwrap_or(history.anchor.position);
@@ -245,6 +247,7 @@ impl Opening {
         self.received = received;
         self.continue_transfer(s);
         if !self.is_done() {
+            s.step("Opening 3");
             s.set_timer(OpeningTimer, s.now + s.cluster.limits.status_interval);
         }
     }
@@ -341,9 +344,10 @@ impl Opening {
     /// Unless everything is here.
     pub(crate) fn finish<S: Service>(
         self,
-        s: &Surroundings<'_, impl Speaker>,
+        s: &mut Surroundings<'_, impl Speaker>,
         ledger: &mut Ledger<S>,
     ) -> Vec<LogEntry> {
+        s.step("Opening 4");
         assert!(self.is_done(), "opened with everything at hand");
         let Self { instance, history, shared, wanted, fetched, .. } = self;
         let from = match shared {

@@ -7,7 +7,7 @@ use crate::auth::Keyring;
 use crate::checkpoint::TransferMessage;
 use crate::cluster::Cluster;
 use crate::ids::{InstanceId, Principal, ReplicaId, View};
-use crate::machine::{Destination, Machine, Outbox};
+use crate::machine::{Destination, Machine, Outbox, Step};
 use crate::message::{Reply, Request};
 use crate::notice::Notice;
 use crate::rejection::{Rejection, Rejections};
@@ -55,6 +55,12 @@ pub struct Surroundings<'a, M: Speaker> {
 }
 
 impl<M: Speaker> Surroundings<'_, M> {
+    /// Takes a numbered step.
+    #[inline]
+    pub fn step(&mut self, step: Step) {
+        self.out.step(step);
+    }
+
     /// Sends what somebody says.
     pub fn send<T>(&mut self, to: Destination, said: T)
     where

@@ -20,6 +20,7 @@ use alloc::vec::Vec;
 impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// Backup 5. Take a version of the state and say what its root is.
     pub(super) fn take_checkpoint(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, queue: &mut Queue<O>) {
+        s.step("Backup 5");
         let sequence = self.ledger.estate.executed();
         let root = self.ledger.estate.checkpoint();
         if let Some(certificate) = self.ahead.take_if(|ahead| ahead.value.sequence <= sequence) {
@@ -151,6 +152,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         agreed: Digest,
     ) {
         let Some(tree) = self.version(sequence).filter(|_| self.wrong.is_none()).cloned() else { return };
+        s.step("Backup 7");
         s.out.notify(Notice::Diverged { sequence, mine: tree.root(), agreed });
         self.wrong = Some((sequence, tree));
     }
@@ -207,6 +209,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         certificate: Certificate<Checkpoint>,
     ) {
         let Checkpoint { sequence, root, .. } = certificate.value;
+        s.step("Backup 5");
         // The version before stays: somebody may be fetching it.
         self.ledger.estate.forget_versions_before(self.stable.value.sequence);
         if self.ledger.estate.newest().0 == sequence {
@@ -279,6 +282,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             // That state includes the init history, which others may not keep any more.
             self.init = Init::Waiting;
         }
+        s.step("Backup 6");
         s.out.notify(Notice::Transfer { sequence, received: 0, done: false });
         self.continue_transfer(s);
     }

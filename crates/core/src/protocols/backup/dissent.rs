@@ -92,6 +92,10 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         if said.len() >= TESTIMONIES_MAX || said.iter().any(|(_, said)| *said == scope) {
             return;
         }
+        match block {
+            None => s.step("Dissent 2"),
+            Some(_) => s.step("Dissent 3"),
+        }
         self.dissent.said.push((s.now, scope));
         let (first, step) = match block {
             None => (scope.first() + BLOCK as u64, BLOCK),
@@ -152,6 +156,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
         let newest = self.ledger.estate.newest().0;
         if newest < self.executed_for_good() {
+            s.step("Dissent 6");
             self.ask_for(s, scope.ruled, &Ruling::Unsettled(List(of_block)));
             return;
         }
@@ -168,6 +173,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     fn ask_for(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, follows: Sequence, ruling: &Ruling) {
         let holds = || ruling.verdict(s.cluster, s.keyring, self.instance).is_some();
         if self.dissent.asked != Some(follows) && holds() {
+            s.step("Dissent 4");
             self.dissent.asked = Some(follows);
             let request = Request::ruling(self.instance, s.me, follows, ruling);
             self.drive(s, |order, context| order.submit(context, request, None));
@@ -197,6 +203,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
                 true
             }
             Verdict::Compared => {
+                s.step("Dissent 6");
                 self.ledger.estate.note_ruling(batch);
                 self.vote_anew(s, queue, batch, batch);
                 false
@@ -211,6 +218,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     /// Dissent 5.
     fn refuse_request(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, queue: &mut Queue<O>, ruled: Ruled) {
+        s.step("Dissent 5");
         let (stable, Ledger { estate, log, .. }) = (self.stable.value.sequence, &mut self.ledger);
         let back = estate.rule(s.cluster, ruled, stable, log).expect("the service accepts its own pages");
         let Ruled { position, until: batch } = ruled;
@@ -235,6 +243,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         batch: Sequence,
         certificate: Certificate<Checkpoint>,
     ) {
+        s.step("Dissent 7");
         let Checkpoint { sequence, root, .. } = certificate.value;
         let mine = self.version(sequence).map(Tree::root);
         if mine.is_none_or(|mine| mine == root) || sequence <= self.stable.value.sequence {
@@ -269,6 +278,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         ruling: Sequence,
         until: Sequence,
     ) {
+        s.step("Dissent 8");
         self.forget_votes_before(ruling);
         let first = self.stable.value.sequence.next();
         for sequence in (first.0..=until.0).map(Sequence) {

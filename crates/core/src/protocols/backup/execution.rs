@@ -28,6 +28,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         if request.read_only {
             return if direct { self.on_read(s, request) } else { s.reject(from, Rejection::WrongSender) };
         }
+        s.step("Backup 1");
         match self.ledger.estate.freshness(&request) {
             Freshness::New => self.drive(s, |order, context| order.submit(context, request, from.replica())),
             Freshness::Last(_) if !direct => {}
@@ -93,6 +94,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         {
             return self.refuse(s, request, refusal);
         }
+        s.step("Backup 2");
         let outcome = estate.query(request);
         self.reply(s, request, self.order.view(), self.ledger.estate.executed(), Firmness::Read, outcome);
     }
@@ -132,10 +134,12 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             Delivery::Tentative(_) if self.limited.is_some() => {}
             Delivery::Final(ordered) if self.limited.is_some() => self.on_final_limited(s, queue, ordered),
             Delivery::Tentative(ordered) => {
+                s.step("Backup 3");
                 self.tentative_view = ordered.view;
                 self.execute(s, ordered, Firmness::Tentative);
             }
             Delivery::Final(ordered) => {
+                s.step("Backup 4");
                 let (batch, rulings) = (ordered.sequence, rulings_of(&ordered));
                 self.finalise(s, ordered);
                 if self.follow_ruling(s, queue, batch, &rulings) {
@@ -147,6 +151,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
                 }
             }
             Delivery::Undo => {
+                s.step("Backup 4");
                 if self.ledger.estate.is_tentative() {
                     self.ledger.estate.undo(s.cluster).expect("the service accepts the pages that it saved itself");
                     s.out.notify(Notice::RolledBack { to: self.ledger.estate.executed() });

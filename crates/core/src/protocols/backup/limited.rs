@@ -58,6 +58,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// Backup 9.
     pub(super) fn submit_init(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         let Some(proof) = self.proof.clone() else { return };
+        s.step("Backup 9");
         let request = Request::init(self.instance, s.me, &proof);
         self.drive(s, |order, context| order.submit(context, request, None));
     }
@@ -72,6 +73,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         if request.read_only {
             return s.reject(from, Rejection::WrongSender);
         }
+        s.step("Backup 1");
         let works = matches!(self.init, Init::Done);
         match self.ledger.estate.freshness(&request) {
             Freshness::Last(entry) if works && !request.is_system() => {
@@ -129,6 +131,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             self.note_unserved(&ordered);
             return self.follow_ruling(s, queue, batch, &rulings);
         }
+        s.step("Backup 11");
         self.finalise(s, ordered.clone());
         if self.follow_ruling(s, queue, batch, &rulings) {
             return true;
@@ -184,6 +187,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             return;
         }
         let Some(history) = self.init_among(s, self.held.iter().flat_map(Ordered::requests)) else { return };
+        s.step("Backup 9");
         self.init_base = history.base().map(|base| base.position);
         let mut opening = Opening::new(s, self.instance, history, &self.ledger);
         opening.ask(s);
@@ -209,6 +213,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     fn try_begin(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, queue: &mut Queue<O>) {
         match core::mem::replace(&mut self.init, Init::Waiting) {
             Init::Opening(opening) if opening.is_done() => {
+                s.step("Backup 10");
                 let (low_load, fetched) = (opening.history().low_load, opening.fetched().is_some());
                 if let Some(divergence) = opening.divergence() {
                     s.out.notify(Notice::Repaired(Box::new(divergence)));
@@ -305,6 +310,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     /// The same at every correct replica.
     fn end(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
+        s.step("Backup 12");
         let anchor = self.ledger.close(self.stable.value.root);
         let report = AbortReport {
             instance: self.instance,

@@ -85,6 +85,7 @@ impl<S: Service> Chain<S> {
         }
         match self.base.standing(s, &request) {
             Standing::New if self.place == 0 => {
+                s.step("Chain 2");
                 // With another number of MACs than there are receivers it would stop the chain further on.
                 let is_whole = self.client_tags(&request).iter().len() == self.topology.client_receivers().count();
                 let reason = if is_whole { None } else { Some(Rejection::UnauthenticRequest) };
@@ -113,6 +114,7 @@ impl<S: Service> Chain<S> {
         if self.place != 0 || self.base.is_stopped() || self.base.has_logged() || self.base.instance.0 == 1 {
             return;
         }
+        s.step("Chain 2");
         let mut message = self.batch(s, Vec::new());
         message.history = self.base.ledger.log.history();
         self.finish_empty(s, message);
@@ -169,6 +171,7 @@ impl<S: Service> Chain<S> {
                 // Only the first f+1 places are meant; one sent to all carries more.
                 request.authentication.tags = self.client_tags(request);
             }
+            s.step("Chain 2");
             let message = self.batch(s, requests);
             self.log_and_pass_on(s, message, None);
         }
@@ -221,6 +224,7 @@ impl<S: Service> Chain<S> {
         if message.first != next || self.base.has_logged() {
             return;
         }
+        s.step("Chain 3");
         let others: Vec<usize> =
             self.topology.predecessors(self.place).filter(|maker| *maker + 1 < self.place).collect();
         if !others.into_iter().all(|maker| self.check(s, &message, maker)) {
@@ -250,6 +254,7 @@ impl<S: Service> Chain<S> {
             let next = self.base.ledger.log.length() + 1;
             let may_log = |message: &ChainMessage| self.base.may_log(s, message.requests.len());
             let Some(message) = self.early.take_if(next, may_log) else { return };
+            s.step("Chain 3");
             if let Some(objection) = self.objection(s, &message) {
                 return self.base.stop(s, objection, false);
             }
@@ -288,7 +293,7 @@ impl<S: Service> Chain<S> {
         self.load.note(message.requests.iter().map(|request| request.client));
         let before = self.base.ledger.log.length();
         for request in &message.requests {
-            self.base.log(message.proposal.clone(), request.clone());
+            self.base.log(s, message.proposal.clone(), request.clone());
         }
         message.history = self.base.ledger.log.history();
         if claimed.is_some_and(|(history, _)| history != message.history) {

@@ -62,12 +62,14 @@ impl Pbft {
         let others = context.cluster.n - 1;
         let asks = |abstention: &&Abstention| abstention.marks.is_none() && abstention.reports.len() < others;
         if let Some(abstention) = self.abstention.as_ref().filter(asks) {
+            context.step("PBFT 11");
             context.push(OrderEffect::Broadcast(PbftMessage::Lost(abstention.question)));
         }
     }
 
     /// PBFT 11: somebody lost its log.
     pub(super) fn on_lost(&self, context: &mut Ctx<'_>, from: ReplicaId, question: Instant) {
+        context.step("PBFT 11");
         let here = Here { question, view: self.view, committed: self.committed };
         context.push(OrderEffect::Send(from, PbftMessage::Here(here)));
     }
@@ -91,6 +93,7 @@ impl Pbft {
             let Some(view) = reached.clone().map(|(view, _)| *view).max().filter(|_| reached.count() >= enough) else {
                 return;
             };
+            context.step("PBFT 12");
             let last = View(view.0 + context.cluster.n as u64 - 1);
             abstention.marks = Some((last, low));
             self.promised = self.promised.max(low);
@@ -98,6 +101,7 @@ impl Pbft {
         }
         let Some((last, _)) = abstention.marks else { return };
         if self.phase == Phase::Normal && !self.may_vote() && self.may_vote_in(last.next()) {
+            context.step("PBFT 13");
             self.start_view_change(context, last.next(), "it lost its log, and may vote in that view");
         }
     }

@@ -22,6 +22,7 @@ use alloc::vec::Vec;
 impl Pbft {
     /// PBFT 1. A request arrives. Once its client has reason to complain, this replica watches that it is executed.
     pub(super) fn on_request(&mut self, context: &mut Ctx<'_>, request: Request, from: Option<ReplicaId>) {
+        context.step("PBFT 1");
         let direct = from.is_none();
         let (client, digest) = (request.client, request.digest());
         let is_init = request.is_system();
@@ -127,6 +128,7 @@ impl Pbft {
     }
 
     fn propose_batch(&mut self, context: &mut Ctx<'_>, requests: Vec<Request>) {
+        context.step("PBFT 2");
         let sequence = self.next;
         self.next = sequence.next();
         self.last_proposed = requests.len();
@@ -189,6 +191,7 @@ impl Pbft {
         if let Err(reason) = self.check_batch(context, &batch) {
             return context.reject(from, reason);
         }
+        context.step("PBFT 3");
         let batch = vouched(context, batch);
         let inline = batch.entries.iter().filter_map(Entry::inline);
         let acceptable = is_near(context, &batch.proposal) && is_valid(context, &batch.proposal, inline);
@@ -251,6 +254,7 @@ impl Pbft {
         if !(vouched || self.is_acceptable(context, sequence, &batch) && proposed.acceptable) {
             return;
         }
+        context.step("PBFT 4");
         self.accept(context, sequence);
         let vote = Vote { view: self.view, sequence, digest: proposed.digest };
         if context.cluster.primary(self.view) != context.me {
@@ -346,6 +350,7 @@ impl Pbft {
         if slot.is_prepared(view) || slot.prepares.count(view, digest) + 1 < context.cluster.strong() {
             return;
         }
+        context.step("PBFT 5");
         slot.prepared = Some((view, digest));
         let vote = Vote { view, sequence, digest };
         context.push(OrderEffect::Persist(PbftRecord::Prepared(vote)));
@@ -384,6 +389,7 @@ impl Pbft {
             if self.phase == Phase::Normal && !ordered.batch.is_null() {
                 self.attempts = 0;
             }
+            context.step("PBFT 6");
             context.push(OrderEffect::Deliver(Delivery::Final(ordered)));
         }
         let sequence = self.committed.next();

@@ -39,6 +39,7 @@ impl Pbft {
     /// statement is durable before it leaves: it is never made differently.
     pub(super) fn start_view_change(&mut self, context: &mut Ctx<'_>, view: View, reason: &'static str) {
         assert!(view > self.view || self.phase == Phase::Changing && view == self.view, "views only grow");
+        context.step("PBFT 7");
         // Another primary gets longer. One that begins anew ([`Self::renew`]) has not failed.
         self.attempts += u32::from(self.phase != Phase::Normal || view != self.renewed(context));
         self.view = view;
@@ -87,6 +88,7 @@ impl Pbft {
         if !context.keyring.check_signed(&signed) {
             return context.reject(from, Rejection::BadSignature);
         }
+        context.step("PBFT 8");
         self.view_changes.insert(signed.signer, signed);
         self.leave_with_others(context);
         self.on_more_view_changes(context);
@@ -212,6 +214,7 @@ impl Pbft {
             let filled = decision.chosen.len().max(context.cluster.window_of_requests() as usize);
             decision.chosen.resize(filled, Batch::null().digest());
         }
+        context.step("PBFT 9");
         let new_view = NewView { view: self.view, view_changes, chosen: decision.chosen.clone() };
         let signed = Arc::new(context.keyring.sign(new_view));
         context.push(OrderEffect::Persist(PbftRecord::NewView(signed.clone())));
@@ -253,6 +256,7 @@ impl Pbft {
         if !self.begun.is_news(&signed, &decision) {
             return;
         }
+        context.step("PBFT 10");
         context.push(OrderEffect::Persist(PbftRecord::NewView(signed.clone())));
         if view >= self.view && !is_last {
             return self.enter_view(context, signed, &decision);

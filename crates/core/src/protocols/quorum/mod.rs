@@ -87,16 +87,17 @@ impl<S: Service> Quorum<S> {
         if !self.base.may_log(s, 1) {
             return s.reject(from, Rejection::Overload);
         }
-        // Quorum 4.
         if self.crowd.as_mut().is_some_and(|crowd| crowd.is_too_much(s.now, request.client)) {
+            s.step("Quorum 4");
             return self.base.stop(s, StopReason::Crowded, false);
         }
         if request.timestamp.0 > (s.now + s.cluster.limits.clock_skew_max).0 {
             return self.base.stop(s, StopReason::Future, false);
         }
+        s.step("Quorum 2");
         let before = self.base.ledger.log.length();
         let proposal = Proposal { time: Instant(request.timestamp.0), seed: self.base.ledger.log.history() };
-        self.base.log(proposal, request);
+        self.base.log(s, proposal, request);
         self.base.persist(s, before);
         self.base.execute_and_respond(s);
     }

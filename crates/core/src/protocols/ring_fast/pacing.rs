@@ -19,7 +19,10 @@ impl<S: Service> RingFast<S> {
         act: impl FnOnce(&mut Watch, &mut Around<'_>) -> R,
     ) -> R {
         let (instance, out) = (self.base.instance, &mut *s.out);
-        let mut send = |to, message| out.send(to, RingPace { instance, message }.into());
+        let mut send = |to, message: PaceMessage| {
+            out.step(message.step());
+            out.send(to, RingPace { instance, message }.into());
+        };
         let Surroundings { now, cluster, keyring, me, .. } = *s;
         act(&mut self.watch, &mut Around { now, cluster, keyring, me, send: &mut send })
     }
@@ -39,6 +42,9 @@ impl<S: Service> RingFast<S> {
         if self.base.is_stopped() {
             return;
         }
+        if matches!(message, PaceMessage::Vote(_)) {
+            s.step("Pace 5");
+        }
         if let Err(reason) = self.watching(s, |watch, around| watch.on_message(around, from, message)) {
             s.reject(Principal::Replica(from), reason);
         }
@@ -52,6 +58,7 @@ impl<S: Service> RingFast<S> {
             (PaceMessage::Ask(_), _) if self.base.is_stopped() => {}
             (PaceMessage::Ask(client), Some(microseconds)) => {
                 let delay = PaceMessage::Delay(Delay { client: *client, microseconds });
+                s.step(delay.step());
                 let answer = RingPace { instance: self.base.instance, message: delay };
                 s.send(Destination::Client(*client), answer);
             }

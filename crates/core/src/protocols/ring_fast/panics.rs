@@ -31,6 +31,7 @@ impl<S: Service> RingFast<S> {
     /// Ring 6: a signed request that is new. Its entry takes it from where it is kept; whoever else has it from its
     /// client hands it on.
     pub(super) fn on_panic(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, request: Request) {
+        s.step("Ring 6");
         let entry = Self::signed_entry(s, &request);
         if entry != s.me && !from.is_client() {
             return s.reject(from, Rejection::WrongEntry);
@@ -79,6 +80,7 @@ impl<S: Service> RingFast<S> {
             if requests.is_empty() {
                 return;
             }
+            s.step("Ring 6");
             self.send_batch(s, requests);
         }
     }
@@ -116,6 +118,7 @@ impl<S: Service> RingFast<S> {
                 Standing::Done { .. } if matches!(by, Account::Replica(_)) => self.panics.forget(by, client),
                 Standing::Stale => self.panics.forget(by, client),
                 Standing::Done { position, history, outcome } if self.panics.is_certain(position) => {
+                    s.step("Ring 7");
                     let response = Response::to(self.base.instance, &request, position, history, outcome);
                     s.send(Destination::Client(client), Certain(response));
                     self.panics.forget(by, client);
@@ -124,6 +127,7 @@ impl<S: Service> RingFast<S> {
             }
         }
         if unknown && let Some(number) = self.panics.next_probe(s.now, s.cluster.limits.client_retry) {
+            s.step("Ring 7");
             let path = Path::of_probe(s.cluster, self.sequencer, s.me);
             let body = Body::Probe(Probe { number, pass: 0 });
             let accepted =
@@ -136,7 +140,10 @@ impl<S: Service> RingFast<S> {
     pub(super) fn on_panic_timeout(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         self.look_after_panics(s);
         match self.panics.until() {
-            Some(until) if until <= s.now => self.base.stop(s, StopReason::Unserved, false),
+            Some(until) if until <= s.now => {
+                s.step("Ring 8");
+                self.base.stop(s, StopReason::Unserved, false);
+            }
             Some(until) => s.set_timer(RingTimer::Panic, until),
             None => {}
         }
@@ -145,6 +152,7 @@ impl<S: Service> RingFast<S> {
     /// Ring 7: who executes at this position answers for having what the sequencer has; and the entry, when it comes
     /// back, knows that everybody does.
     pub(super) fn accept_probe(&mut self, s: &mut Surroundings<'_, impl Speaker>, mut accepted: Accepted) {
+        s.step("Ring 7");
         let Accepted { path, position, message, .. } = &mut accepted;
         let from = Principal::Replica(path.at(*position - 1));
         let log = &self.base.ledger.log;

@@ -57,6 +57,7 @@ impl<S: Service> RingFast<S> {
                     }
                     return;
                 }
+                s.step("Ring 2");
                 if let Err(reason) = self.queue.push(s.now, &s.cluster.limits, request) {
                     s.reject(from, reason);
                 }
@@ -123,6 +124,7 @@ impl<S: Service> RingFast<S> {
 
     /// Ring 2: a batch leaves this entry.
     pub(super) fn send_batch(&mut self, s: &mut Surroundings<'_, impl Speaker>, mut requests: Vec<Request>) {
+        s.step("Ring 2");
         let path = self.path(s.cluster, s.me);
         for request in &mut requests {
             request.authentication.tags = client_tags(s.cluster, &path, request);
@@ -209,6 +211,7 @@ impl<S: Service> RingFast<S> {
 
     /// Ring 3, second half: what the message's place on its way asks for.
     fn accept(&mut self, s: &mut Surroundings<'_, impl Speaker>, accepted: Accepted) {
+        s.step("Ring 3");
         let Accepted { path, position, .. } = accepted;
         let from = Principal::Replica(path.at(position - 1));
         if position == path.stamp() {
@@ -287,6 +290,7 @@ impl<S: Service> RingFast<S> {
     fn log_and_pass_on(&mut self, s: &mut Surroundings<'_, impl Speaker>, mut accepted: Accepted, is_claimed: bool) {
         let Accepted { batch, message, .. } = &mut accepted;
         let Some(held) = self.batches.find(message.entry, *batch) else { return };
+        s.step("Ring 4");
         let live: Vec<usize> = message.live(held.requests.len()).collect();
         let stamp = message.stamp.as_mut().expect("only what has a number is logged");
         let requests: Vec<Request> = live.iter().map(|at| held.requests[*at].clone()).collect();
@@ -296,7 +300,7 @@ impl<S: Service> RingFast<S> {
         self.load.note(requests.iter().map(|request| request.client));
         let before = self.base.ledger.log.length();
         for request in requests {
-            self.base.log(stamp.proposal.clone(), request);
+            self.base.log(s, stamp.proposal.clone(), request);
         }
         let history = self.base.ledger.log.history();
         if is_claimed && stamp.history != history {
@@ -330,6 +334,7 @@ impl<S: Service> RingFast<S> {
         let Accepted { path, position, batch, mut message } = accepted;
         let is_probe = matches!(message.body, Body::Probe(_));
         if path.is_last(position) {
+            s.step("Ring 5");
             self.add_reply_tags(s, &path, position, batch, &mut message);
         }
         if position == path.last() {

@@ -48,6 +48,7 @@ impl<S: Service> RingResilient<S> {
 
     /// Resilient 6, of the state as far as it is executed.
     pub(super) fn take_checkpoint(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
+        s.step("Resilient 6");
         let position = self.base.ledger.estate.executed().0;
         let known = self.base.ledger.log.boundaries().iter().find(|boundary| boundary.position == position).copied();
         let boundary = known.unwrap_or_else(|| self.base.ledger.checkpoint());
@@ -181,6 +182,7 @@ impl<S: Service> RingResilient<S> {
             let (sequence, mine) = (crate::ids::Sequence(own.position), own.root);
             return s.out.notify(Notice::Diverged { sequence, mine, agreed: boundary.root });
         }
+        s.step("Resilient 6");
         self.base.ledger.anchor_at(boundary);
         self.base.ledger.certify(certificate.clone());
         self.slots = self.slots.split_off(&before.saturating_add(1));
@@ -202,6 +204,7 @@ impl<S: Service> RingResilient<S> {
         if self.base.is_stopped() {
             return;
         }
+        s.step("Resilient 7");
         for timer in [ResilientTimer::Patience, ResilientTimer::Repeat] {
             s.cancel_timer(timer);
         }
@@ -252,6 +255,7 @@ impl<S: Service> RingResilient<S> {
         if !self.is_unfinished() {
             return;
         }
+        s.step("Resilient 8");
         let status = Status {
             opened: self.opened,
             logged: self.base.ledger.log.length(),
@@ -296,6 +300,7 @@ impl<S: Service> RingResilient<S> {
                 break;
             }
             passed_on.push((client, request.timestamp));
+            s.step("Resilient 1");
             s.send(Destination::Replica(self.sequencer), request);
         }
         self.passed_on.1.retain(|(client, timestamp)| self.pool.waits(*client, *timestamp));
@@ -328,6 +333,7 @@ impl<S: Service> RingResilient<S> {
         if !self.opened || is_late {
             return;
         }
+        s.step("Resilient 8");
         let ends: Vec<u64> = self.slots.keys().copied().collect();
         let lacks = |end: &u64| !status.opened || *end > status.logged;
         let next: Vec<u64> = ends.iter().copied().filter(lacks).take(ANSWERS_MAX).collect();

@@ -48,6 +48,7 @@ impl<S: Service> RingResilient<S> {
 
     /// Resilient 1.
     pub(super) fn on_request(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, request: Request) {
+        s.step("Resilient 1");
         self.take_body(s, from, &request);
         let (client, direct) = (request.client, from.is_client());
         match self.base.ledger.estate.freshness(&request) {
@@ -153,6 +154,7 @@ impl<S: Service> RingResilient<S> {
                 continue;
             }
             let proposal = self.base.propose(s);
+            s.step("Resilient 2");
             let end = length + requests.len() as u64;
             self.log(s, proposal, requests);
             if let Some(order) = self.order_at(s, end) {
@@ -250,6 +252,7 @@ impl<S: Service> RingResilient<S> {
             if let Some(reason) = self.objection(s, &batch.proposal, &requests, &prepare.value) {
                 return s.reject(Principal::Replica(self.sequencer), reason);
             }
+            s.step("Resilient 3");
             self.log(s, batch.proposal, requests);
             self.vote(s, end, prepare);
         }

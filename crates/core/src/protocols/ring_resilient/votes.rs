@@ -102,6 +102,7 @@ impl<S: Service> RingResilient<S> {
         let is_higher = self.prepared.as_ref().is_none_or(|certificate| certificate.value.position < end);
         let enough = |slot: &&Slot| slot.prepares.len() >= s.cluster.strong();
         if let Some(slot) = self.slots.get(&end).filter(enough).filter(|_| is_higher) {
+            s.step("Resilient 4");
             let value = Prepared { instance: self.base.instance, position: end, history: slot.history };
             let signatures = slot.prepares.iter().map(|(signer, signature)| (*signer, *signature));
             let certificate = Certificate { value, signatures: signatures.take(s.cluster.strong()).collect() };
@@ -171,6 +172,7 @@ impl<S: Service> RingResilient<S> {
         if self.committed.is_some_and(|committed| committed >= position) {
             return;
         }
+        s.step("Resilient 5");
         let is_first = self.committed.replace(position).is_none();
         s.append(self.base.instance, ResilientRecord::Committed(position));
         if is_first {

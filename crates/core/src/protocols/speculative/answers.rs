@@ -58,6 +58,7 @@ impl<S: Service> Speculation<S> {
         history: Digest,
         outcome: &Outcome,
     ) {
+        s.step("Speculation 2");
         let response = Response::to(self.instance, request, position, history, outcome.clone());
         s.send(Destination::Client(request.client), response);
     }

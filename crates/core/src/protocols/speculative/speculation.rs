@@ -242,8 +242,9 @@ impl<S: Service> Speculation<S> {
     ///
     /// # Panics
     /// If this replica has stopped.
-    pub(crate) fn log(&mut self, proposal: Proposal, request: Request) {
+    pub(crate) fn log(&mut self, s: &mut Surroundings<'_, impl Speaker>, proposal: Proposal, request: Request) {
         assert!(!self.is_stopped(), "nothing is logged after the report");
+        s.step("Speculation 1");
         self.unexecuted.insert(request.client);
         self.ledger.log.push(LogEntry::new(proposal, request));
         self.requests_logged += 1;
@@ -327,6 +328,7 @@ impl<S: Service> Speculation<S> {
         if self.is_stopped() {
             return;
         }
+        s.step("Speculation 4");
         self.execute(s, |_, _, _, _| ());
         let log = &self.ledger.log;
         let report = AbortReport {

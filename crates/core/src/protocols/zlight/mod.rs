@@ -144,6 +144,7 @@ impl<S: Service> ZLight<S> {
         }
         match self.base.standing(s, &request) {
             Standing::New if s.me == self.primary => {
+                s.step("ZLight 2");
                 if let Err(reason) = self.queue.push(s.now, &s.cluster.limits, request) {
                     s.reject(from, reason);
                 }
@@ -165,6 +166,7 @@ impl<S: Service> ZLight<S> {
             if requests.is_empty() {
                 continue;
             }
+            s.step("ZLight 2");
             let first = self.base.ledger.log.length() + 1;
             let proposal = self.base.propose(s);
             let order = Order { instance: self.base.instance, first, proposal, requests };
@@ -176,7 +178,7 @@ impl<S: Service> ZLight<S> {
 
     fn log(&mut self, s: &mut Surroundings<'_, impl Speaker>, order: &Order) {
         for request in &order.requests {
-            self.base.log(order.proposal.clone(), request.clone());
+            self.base.log(s, order.proposal.clone(), request.clone());
         }
         self.base.persist(s, order.first - 1);
     }
@@ -205,6 +207,7 @@ impl<S: Service> ZLight<S> {
             let next = self.base.ledger.log.length() + 1;
             let may_log = |order: &Order| self.base.may_log(s, order.requests.len());
             let Some(order) = self.early.take_if(next, may_log) else { return };
+            s.step("ZLight 3");
             if let Some(objection) = self.objection(s, &order) {
                 return self.base.stop(s, objection, false);
             }

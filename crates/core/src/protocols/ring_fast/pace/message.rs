@@ -3,6 +3,7 @@
 use crate::auth::{Keyring, Signable, Signed};
 use crate::cluster::{Cluster, REPLICAS_MAX};
 use crate::ids::{ClientId, InstanceId, Principal, ReplicaId};
+use crate::machine::Step;
 use crate::notice::Pace;
 use crate::rejection::Rejection;
 use crate::spoken::{Cover, Spoken, from_replica};
@@ -96,6 +97,20 @@ pub enum PaceMessage {
     /// How long those of one entry take.
     Delay(Delay),
 }
+
+impl PaceMessage {
+    /// The step with which it is sent.
+    pub(crate) const fn step(&self) -> Step {
+        match self {
+            Self::Ping(_) | Self::Pong(_) => "Pace 1",
+            Self::Check(_) => "Pace 2",
+            Self::Report(_) => "Pace 3",
+            Self::Vote(_) => "Pace 4",
+            Self::Ask(_) | Self::Delay(_) => "Fairness 1",
+        }
+    }
+}
+
 wire_enum!(PaceMessage { 0 => Ping, 1 => Pong, 2 => Check, 3 => Report, 4 => Vote, 5 => Ask, 6 => Delay });
 
 /// What a client is told of the requests of the entry that answers.
