@@ -112,10 +112,12 @@ fn looked_at<'a>(path: &'a str, text: &'a str) -> Vec<(usize, String)> {
     if path.ends_with(".md") {
         super::links::prose(text).collect()
     } else if path.ends_with(".rs") {
-        // In code only those with a prefix are labels: the others are names. A handler says its step.
+        // In code only those with a prefix are labels: the others are names. Handlers say their steps as strings.
         let code = |(index, line): (usize, &str)| {
             let of_code = &line[..comment_at(line).unwrap_or(line.len())];
-            let said = of_code.split_once("step(\"").and_then(|(_, rest)| rest.split('"').next());
+            let strings = of_code.split('"').skip(1).step_by(2);
+            let said =
+                strings.filter(|string| string.split_once(' ').and_then(|(_, rest)| leading_number(rest)).is_some());
             let cited = labels(of_code).into_iter().filter(|label| label.contains('-')).chain(said);
             let cited: Vec<&str> = cited.collect();
             (!cited.is_empty()).then(|| (index + 1, cited.join(" ")))
