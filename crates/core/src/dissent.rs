@@ -35,8 +35,8 @@
 //!   add up.
 //!
 //! # Why it is safe
-//! Call a replica *true* that does not lie. *No good request is refused:* if all true replicas executed it alike, f+1
-//! of any 2f+1 testimonies are theirs, and the other f make no second value of f+1; the same holds for votes. *All
+//! Call a replica *true* that does not lie. *No good request is refused:* if all true replicas executed it identically,
+//! f+1 of any 2f+1 testimonies are theirs, and the other f make no second value of f+1; the same holds for votes. *All
 //! refuse the same:* the ruling, its place and what it says are ordered; what it refuses follows from them alone. *What
 //! was answered stays:* a client has 2f+1 equal answers. As long as those who executed it otherwise and those who lie
 //! are f at most, f+1 of any 2f+1 testimonies or votes are for it, and for nothing else. If they are more, liars may
@@ -51,7 +51,7 @@
 //! the checkpoint is not stable or the client asks. Either a request is disputed, or there are votes for the checkpoint
 //! of Dissent 6: f+1 equal ones, and the others get that state by Dissent 7, or none, and a request is refused by
 //! Dissent 7. After each of these rulings there is one thing less between the true replicas. A ruling makes a
-//! checkpoint, so that the window moves on before the next one. The order has room for rulings in every window, however
+//! checkpoint, so the window moves on before the next one. The order has room for rulings in every window, however
 //! many batches wait for the checkpoint: its last places are for them only ([`Cluster::window_of_requests`]). f liars
 //! alone bring about TESTIMONIES, a few in each interval, and rulings by which states are compared; the interval
 //! doubles with each of those, up to the longest time-out of a view.
@@ -62,30 +62,30 @@
 //!   the 2f+1 of the first argument, of "no 2f+1 agree" in Dissent 2, 6 and 7, and of the last sentence of Dissent 7.
 //! * *One looks at testimonies and votes* of n − f replicas ([`Cluster::reachable`]): the 2f+1 of "one looks along",
 //!   "of 2f+1 votes" and "any 2f+1". So many come if f are down, and fewer would not do: with n = 6 and f = 1 an answer
-//!   has 4 replicas, and 4 testimonies may hold 2 of theirs and 2 of the others', so that nothing tells which it was.
+//!   has 4 replicas, and 4 testimonies may hold 2 of theirs and 2 of the others', so nothing tells which it was.
 //! * *A value has support* with n − strong + 1 ([`Cluster::blocking`]), which is the f+1 of Dissent 3 and 7. Those
 //!   without a part in an answer are n − strong, and with n = 6 these are f+1: two of six that executed a request in
 //!   one other way had it refused after four had answered it, and where three and two had two states, both had f+1 and
 //!   none was right, for ever.
 //!
-//! With these the arguments hold for every n. Of n − f at most f lie, so that n − 2f ≥ n − strong + 1 testify alike if
-//! all true replicas executed alike, and f < n − strong + 1 do not. If those who lie and those who executed otherwise
-//! are n − strong at most, they have no support, and the answer has: n − f − (n − strong) = strong − f of its replicas
-//! are among any n − f, and 2·strong ≥ n + f + 1. Who is right by n − strong + 1 > f votes has a true replica to fetch
-//! the state from.
+//! With these the arguments hold for every n. Of n − f at most f lie, so n − 2f ≥ n − strong + 1 testify identically if
+//! all true replicas executed identically, and f < n − strong + 1 do not. If those who lie and those who executed
+//! otherwise are n − strong at most, they have no support, and the answer has: n − f − (n − strong) = strong − f of its
+//! replicas are among any n − f, and 2·strong ≥ n + f + 1. Who is right by n − strong + 1 > f votes has a true replica
+//! to fetch the state from.
 //!
 //! # Where instances abort
 //! Rulings are ordered in PBFT and in Backups. Other instances need not rule: they stop. A client of Quorum, ZLight or
-//! Chain panics when no n replicas, or no 2f+1, have executed its request alike; Chain and the fast ring compare
+//! Chain panics when no n replicas, or no 2f+1, have executed its request identically; Chain and the fast ring compare
 //! effects on the way and stop by themselves; a resilient ring stops when a client goes on asking and no 2f+1 sign one
 //! state. Their abort history holds the disputed request, since it is about what was logged. The next Backup begins
 //! with it, finds it and refuses it there. Nobody was told a result of it or of what came after: in every instance an
 //! answer needs 2f+1 replicas with the same effects, and those of an init history are compared before they are vouched
 //! for.
 //!
-//! A Backup ends with a checkpoint that 2f+1 signed, so that what follows begins alike everywhere. Until then its order
-//! goes on for the sake of rulings. That is why `ring` has a Backup behind its two modes. A schedule without one, such
-//! as `quorum, ring-resilient`, has no way out: it goes round without acknowledging anything.
+//! A Backup ends with a checkpoint that 2f+1 signed, so what follows begins with the same state everywhere. Until then
+//! its order goes on for the sake of rulings. That is why `ring` has a Backup behind its two modes. A schedule without
+//! one, such as `quorum, ring-resilient`, has no way out: it goes round without acknowledging anything.
 //!
 //! # Where it does not work
 //! A service that leaves out [`take_written`](crate::service::Service::take_written) is helped only where its answers
@@ -432,7 +432,7 @@ mod tests {
     #[test]
     fn the_first_request_that_is_not_agreed_on_is_found() {
         for (n, testimonies, found) in [
-            // All alike, or one that differs, or one that has not come so far: nothing.
+            // All equal, or one that differs, or one that has not come so far: nothing.
             (4, &["aaa", "aaa", "aaa", "aaa"][..], None),
             (4, &["aaa", "aaa", "aab", "aaa"], None),
             (4, &["aaa", "aaa", "a", "aaa"], None),
@@ -444,7 +444,7 @@ mod tests {
             // Too few to tell.
             (4, &["ab", "ac"], None),
             (4, &["a", "ab", "ac"], None),
-            // No two alike; and those who follow had no chance.
+            // No two equal; and those who follow had no chance.
             (4, &["aab", "aac", "aad"], Some(3)),
             (4, &["abx", "acx", "adx", "aex"], Some(2)),
             // Exactly one value has f+1: who differs can have it.
@@ -475,7 +475,7 @@ mod tests {
         }
     }
 
-    /// f liars say what they like; the true ones did all alike.
+    /// f liars say what they like; the true ones all did the same.
     #[test]
     fn liars_have_no_good_request_refused() {
         for liars in ["b", "c", "a", ""] {

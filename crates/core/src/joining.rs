@@ -89,7 +89,7 @@ impl Signable for Cookie {
     const KIND: u8 = 6;
 }
 
-/// As many bytes more than it needs does a question have, so that no answer is longer (prac-F23).
+/// As many bytes more than it needs does a question have, so no answer is longer (prac-F23).
 const PADDING: usize = 72;
 
 /// ASK: a client wants a cookie.

@@ -57,7 +57,7 @@ pub enum Input<M: Machine> {
     Timer(M::Timer),
     /// A request of the host or the application.
     Command(M::Command),
-    /// The host has handed over all that was waiting. Batches form here, so that at low load nothing waits.
+    /// The host has handed over all that was waiting. Batches form here, so at low load nothing waits.
     PassEnd,
 }
 

@@ -25,9 +25,9 @@
 //!   differ, it panics.
 //! * Client 7. Chain: the tail's answer with the MACs of all of the last f+1 places commits, or equal answers of all of
 //!   them to the repeated request. A limited Backup: 2f+1 equal final answers commit. Ring: the exit's answer with the
-//!   MACs of the last f+1 positions of its entry's way commits, or n equal answers to the repeated request. It does not
-//!   panic but sends its request signed; then f+1 replicas that say that every correct one has executed it commit it as
-//!   well.
+//!   MACs of the last f+1 positions of its entry's path commits, or n equal answers to the repeated request. It does
+//!   not panic but sends its request signed; then f+1 replicas that say that every correct one has executed it commit
+//!   it as well.
 //! * Client 8. A resilient ring is asked at all replicas, again and again. 2f+1 equal answers, in result, position and
 //!   history, commit; or f+1 that say that 2f+1 have signed the state with it: one of those who say so is correct.
 //! * Client 9. f+1 replicas that say that a later instance is active convince: the client asks everybody again there,

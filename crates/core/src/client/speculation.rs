@@ -118,8 +118,8 @@ impl Client {
             return;
         }
         call.certain.insert(from, response.clone());
-        let alike = call.certain.iter().filter(|(_, other)| **other == response).map(|(id, _)| *id);
-        let vouchers = alike.fold(0_u64, |bits, id| bits | 1 << id.0);
+        let equal = call.certain.iter().filter(|(_, other)| **other == response).map(|(id, _)| *id);
+        let vouchers = equal.fold(0_u64, |bits, id| bits | 1 << id.0);
         if response.outcome.is_whole() && vouchers.count_ones() as usize >= self.cluster.weak() {
             let Response { position, history, outcome, .. } = response;
             self.settle(now, Settled { position, history, outcome, vouchers }, out);

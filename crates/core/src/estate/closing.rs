@@ -17,12 +17,12 @@
 //!   included. Queries go on, ordered or not; LEAVE is no matter of the service, and goes on as well. What was executed
 //!   before is answered again as ever.
 //! * Closing 5. *The successor* begins with the service's pages of any checkpoint that has the mark. Its digest is
-//!   another one, so that no MAC and no signature of this cluster means anything there, whoever keeps his keys.
+//!   another one, so no MAC and no signature of this cluster means anything there, whoever keeps his keys.
 //!
 //! # Why it is safe
 //! *Nothing acknowledged is left behind.* The mark is a function of the history, like the client table. A write that is
 //! acknowledged as executed stands before the mark, and then its effects are in every state that has the mark. *All
-//! such states are alike to the successor*: behind the mark no operation reaches [`Service::execute`] and no JOIN
+//! such states are equal to the successor*: behind the mark no operation reaches [`Service::execute`] and no JOIN
 //! [`Service::authorize`], and whatever else is asked of the service may not write. So it does not matter which of them
 //! is backed up, or when. *It is undone with its batch*: the mark is in a page, hence rolled back, ruled upon and
 //! transferred with the rest; while its batch is tentative nobody is told of it for good. *It cannot be taken back*

@@ -13,7 +13,7 @@
 //!   the cookies fresh, may the key's present session be replaced yet (prac-F28), is there room, does the service
 //!   agree? Then the key gets a number (an [`IdentityId`](crate::ids::IdentityId) above those of the cluster file) and
 //!   a session id. A key has one session at most: joining again ends the one before. The number of a JOIN, its
-//!   timestamp, is at most `cookie_lifetime` beyond its cookies' time, so that no clock closes a key for ever.
+//!   timestamp, is at most `cookie_lifetime` beyond its cookies' time, so no clock closes a key for ever.
 //! * Members 4. *Requests* carry the key and the session id beside the signature, which covers both (`Credential`).
 //!   Checking the signature needs nothing but the request. Whether key and session are members is decided at execution,
 //!   where it is the same everywhere: a request of no member is not executed, and nobody is blamed for it (prac-F26).

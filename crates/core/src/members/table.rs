@@ -1,6 +1,6 @@
 //! The replicated table of those who have joined. See the [module](super).
 //!
-//! **Pages.** Members lie in numbered slots; a page holds [`SLOTS_PER_PAGE`] of them, so that no choice of keys makes
+//! **Pages.** Members lie in numbered slots; a page holds [`SLOTS_PER_PAGE`] of them, so no choice of keys makes
 //! one page large. Page 0 holds the number of Joins so far.
 
 use crate::clients::Entry;
@@ -271,7 +271,7 @@ impl Members {
         self.dirty.insert(page_of(*slot));
     }
 
-    /// A member's request was executed. Noted to a sixteenth of the time that makes it stale, so that most requests
+    /// A member's request was executed. Noted to a sixteenth of the time that makes it stale, so most requests
     /// leave the page as it is.
     pub fn touch(&mut self, identity: IdentityId, limits: &Limits, now: Instant) {
         let Some(slot) = self.by_identity.get(&identity) else { return };

@@ -10,7 +10,7 @@
 //!   stops and sends its signed abort report to all others.
 //! * Switch 3. 2f+1 reports (of a Backup: f+1 equal ones) are a proof. Whoever has it opens the next instance and sends
 //!   the proof to all others (INIT). [`report`] says which history the proof yields and why nothing committed is lost.
-//!   Other reports may prove another history, so that all but the head of the next instance wait for the head's proof
+//!   Other reports may prove another history, so all but the head of the next instance wait for the head's proof
 //!   first, for a moment.
 //! * Switch 4. [`opening`] says how a replica comes to that history. Opening an instance freezes all before it, for
 //!   good (abs-D13).

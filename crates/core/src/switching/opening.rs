@@ -37,7 +37,7 @@
 //! *Why it is live.* A correct replica that runs the instance has all bodies
 //! above its anchor, and the state there. Its anchor moves with a certificate, which it shows, or with everybody's
 //! consent, also of the one that opens. Whom to ask next goes round, and each is taken at its word once for each time
-//! that it is asked, whether or not others have been asked since: so that a liar who has another proof each time costs
+//! that it is asked, whether or not others have been asked since: so a liar who has another proof each time costs
 //! one turn in n−1, and links may be as slow as they like.
 
 use super::ledger::Ledger;

@@ -120,7 +120,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
     }
 
-    /// Backup 7. Whether f+1 others signed the same other state than this replica has at a checkpoint, so that it is
+    /// Backup 7. Whether f+1 others signed the same other state than this replica has at a checkpoint, so it is
     /// wrong unless others are as well: f liars alone never make it think so. (n − strong + 1 where n is more than
     /// 3f+1: fewer may be wrong and 2f+1 right, as [`crate::dissent`] says.) It has the right one as soon as 2f+1
     /// signed that, or a ruling says which one it is.
@@ -371,7 +371,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             self.save_snapshot(s, certificate, true);
         } else {
             self.unlogged = true;
-            // With its signature there may be 2f+1, so that the window moves on: what follows may need places again.
+            // With its signature there may be 2f+1, so the window moves on: what follows may need places again.
             self.vote(s, &mut queue, sequence, root);
             self.call(s, &mut queue, |order, context| order.went_back(context, sequence));
         }

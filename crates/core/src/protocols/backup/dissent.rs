@@ -36,7 +36,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         cluster.is_checkpoint(executed) || self.ledger.estate.follows_ruling_in(executed)
     }
 
-    /// Dissent 2 and 7: the votes for a checkpoint. `again`: one came that was here before, so that somebody waits.
+    /// Dissent 2 and 7: the votes for a checkpoint. `again`: one came that was here before, so somebody waits.
     pub(super) fn doubt_checkpoint(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker<O>>,

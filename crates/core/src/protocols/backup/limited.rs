@@ -6,12 +6,12 @@
 //!   an INIT: a primary that orders others could fill the window, which moves with what is executed.
 //! * Backup 10. The replica comes to that history as in [`crate::switching::opening`], while the order goes on
 //!   (abs-L11), and then executes what was held.
-//! * Backup 11. Only final deliveries are executed, so that what a replica signs at the end is the same everywhere
+//! * Backup 11. Only final deliveries are executed, so what a replica signs at the end is the same everywhere
 //!   (abs-S7, abs-D12). Reads are ordered.
 //! * Backup 12. The k-th request executed is the last, and what the replica answers is only what it has executed. k is
 //!   a function of the instance and the ordered INIT (abs-D11), and travels with the state. After the batch with that
 //!   request there is a checkpoint; when 2f+1 have signed it, the replica signs the end. Of f+1 that have signed an end
-//!   one is correct, so that there is one end. The order goes on until then, for the sake of rulings
+//!   one is correct, so there is one end. The order goes on until then, for the sake of rulings
 //!   ([`crate::dissent`]).
 
 use super::dissent::rulings_of;
@@ -105,7 +105,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
         if !matches!(self.init, Init::Done) {
             self.held.push_back(ordered);
-            return self.look_for_init(s, queue);
+            return self.find_init(s, queue);
         }
         self.execute_limited(s, queue, ordered);
     }
@@ -182,7 +182,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// Backup 9: the first valid INIT.
-    fn look_for_init(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, queue: &mut Queue<O>) {
+    fn find_init(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, queue: &mut Queue<O>) {
         if !matches!(self.init, Init::Waiting) || self.transfer.is_some() {
             return;
         }

@@ -32,19 +32,19 @@
 //! How a Backup with a finite k begins and ends: Backup 9 to 12, in `limited.rs`.
 //!
 //! # Why it is safe
-//! Clients accept a result on 2f+1 equal replies, so that at least f+1 correct replicas executed it at that position:
+//! Clients accept a result on 2f+1 equal replies, so at least f+1 correct replicas executed it at that position:
 //! every later read quorum contains one of them. State ahead of one's own is accepted only under a certificate of 2f+1
-//! signatures, at least f+1 of them from correct replicas. The client table is part of the state, so that no request
-//! takes effect twice, across view changes, restarts and transfers alike.
+//! signatures, at least f+1 of them from correct replicas. The client table is part of the state, so no request
+//! takes effect twice, across view changes, restarts and transfers.
 //!
 //! *Backup 7 with f+1 signatures.* A correct replica signs a checkpoint only for batches that were delivered as final
 //! and that it executed; these are the same at all correct replicas of the instance, and so is the state after them.
 //! One of f+1 signers is correct. So the state that they signed is the right one if all correct replicas executed
-//! alike, and a replica that has another one there is wrong: f liars never have a wrong one taken. If correct replicas
-//! executed otherwise, there may be two such states. Which of them counts is ordered, and all take the same. It is no
-//! certificate for anybody else: the stable checkpoint, the window, what is shown and what is written to disk stay as
-//! they were until 2f+1 signed. The log still leads from the snapshot to where the replica was, so that a crash undoes
-//! the repair at worst. Whoever is overruled signs nothing before it has the right state.
+//! identically, and a replica that has another one there is wrong: f liars never have a wrong one taken. If correct
+//! replicas executed otherwise, there may be two such states. Which of them counts is ordered, and all take the same.
+//! It is no certificate for anybody else: the stable checkpoint, the window, what is shown and what is written to disk
+//! stay as they were until 2f+1 signed. The log still leads from the snapshot to where the replica was, so a crash
+//! undoes the repair at worst. Whoever is overruled signs nothing before it has the right state.
 //!
 //! *It is live.* Say that f are down and others are wrong, which is more than f, but do not lie, and that f+1 correct
 //! ones are left. All of these sign each checkpoint in the window, and say so again until it is stable; 2f+1 votes make

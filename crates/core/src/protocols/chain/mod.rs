@@ -23,10 +23,10 @@
 //!
 //! # Why it is safe
 //! The MACs between replicas cover the history's digest with the batch (abs-D10; the paper's cover request and position
-//! only, so that a replica initialised with another history could be fed the same request: abs-S1). The client's f+1
+//! only, so a replica initialised with another history could be fed the same request: abs-S1). The client's f+1
 //! MACs include a correct one, so every correct replica before it has logged this history, and with the tail's MAC all
-//! have. Those from place f on cover results and [effects](crate::dissent) as well, so that by the same induction all
-//! correct replicas of the last 2f+1 places have executed alike what a client accepts: f+1 at least.
+//! have. Those from place f on cover results and [effects](crate::dissent) as well, so by the same induction all
+//! correct replicas of the last 2f+1 places have executed identically what a client accepts: f+1 at least.
 //!
 //! # Why it is live
 //! With no failure a batch takes n hops. The head is another replica in each instance (abs-P1).

@@ -437,7 +437,7 @@ impl<S: Service, M: Speaker> Steps<M> for Chain<S> {
     fn timer(&mut self, s: &mut Surroundings<'_, M>, timer: Self::Timer) {
         match timer {
             SpeculativeTimer::Checkpoint => self.base.on_checkpoint_timeout(s),
-            SpeculativeTimer::LowLoad => self.load.look(s, &mut self.base),
+            SpeculativeTimer::LowLoad => self.load.judge(s, &mut self.base),
         }
     }
 

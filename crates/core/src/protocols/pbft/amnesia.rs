@@ -54,7 +54,7 @@ impl Pbft {
             context.push(OrderEffect::Persist(PbftRecord::Abstain(None)));
         }
         self.ask_what_is_forgotten(context);
-        self.look_back(context);
+        self.try_to_vote_again(context);
     }
 
     /// PBFT 11.
@@ -80,11 +80,11 @@ impl Pbft {
         if let Some(abstention) = self.abstention.as_mut().filter(|abstention| abstention.question == here.question) {
             abstention.reports.entry(from).or_insert((here.view, last));
         }
-        self.look_back(context);
+        self.try_to_vote_again(context);
     }
 
     /// PBFT 12 and 13.
-    pub(super) fn look_back(&mut self, context: &mut Ctx<'_>) {
+    pub(super) fn try_to_vote_again(&mut self, context: &mut Ctx<'_>) {
         let (begun, low) = (self.begun.view(), self.low_water_mark());
         let Some(abstention) = &mut self.abstention else { return };
         if abstention.marks.is_none() {

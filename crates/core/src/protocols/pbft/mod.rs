@@ -49,9 +49,9 @@
 //! replicas have them (pbft-F22).
 //!
 //! # Deviations from the paper
-//! * VIEW-CHANGE and NEW-VIEW are signed, so that acknowledgements are not needed; everything else has MACs. P and Q
+//! * VIEW-CHANGE and NEW-VIEW are signed, so acknowledgements are not needed; everything else has MACs. P and Q
 //!   carry no certificates, as in the paper's MAC version; checkpoints are certified by 2f+1 signatures.
-//! * Q is not the list of all that was ever accepted. How a view began refutes what it did not choose, so that P and Q
+//! * Q is not the list of all that was ever accepted. How a view began refutes what it did not choose, so P and Q
 //!   hold one batch for each position, and the new primary may choose from which 2f+1 VIEW-CHANGEs it decides. A
 //!   primary that begins its view in several ways is found out (`begun.rs`).
 //! * NEW-VIEW may go on with null batches to the end of the window, except where an INIT is awaited: nothing prepared
@@ -62,7 +62,7 @@
 //!   digest means one encoding, but for the clients' proofs. Were it otherwise, replicas could commit one digest and be
 //!   left without a body that the others hold, and that nobody serves. A copy with spoilt proofs gives way to a better
 //!   one, and whose a request is stands in the request alone: no label is believed.
-//! * Bodies count against the bound of a batch as if they stood in it, so that what a window of batches makes a replica
+//! * Bodies count against the bound of a batch as if they stood in it, so what a window of batches makes a replica
 //!   fetch and keep is bounded before any of it comes.
 //! * A batch orders at most one request per client and carries agreed time and seed (prac-F27, prac-F29), checked by
 //!   backups when it is fresh and never when it is replayed.

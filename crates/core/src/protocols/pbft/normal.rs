@@ -50,7 +50,7 @@ impl Pbft {
     }
 
     /// A client waits: pass its request on to the primary and see that it is ordered. Only a request that a correct
-    /// primary must accept may cost the primary its view, so that the signature is checked first (pbft-F20). The
+    /// primary must accept may cost the primary its view, so the signature is checked first (pbft-F20). The
     /// primary watches as well: if it cannot gather 2f+1 any more, it must leave its view like everybody else.
     fn watch(&mut self, context: &mut Ctx<'_>, client: ClientId) {
         if !self.verify_waiting(context, client) {

@@ -135,7 +135,7 @@ impl Pbft {
     }
 
     /// Brings back a replica that the others have left alone. It waits in a view change that nobody else needs, in
-    /// which it may not vote for what they order; or it lost its log, and nobody orders anything, so that it never
+    /// which it may not vote for what they order; or it lost its log, and nobody orders anything, so it never
     /// gets past what it may have said. The next crash would then cost a time-out, or everything.
     ///
     /// The primary begins anew: it leaves for the next view that it leads. All leave with it at once, the
@@ -201,7 +201,7 @@ impl Pbft {
         };
         let missing = self.missing(context, &decision);
         if !missing.is_empty() {
-            // Nobody may have what a liar says to have prepared. A correct replica has it, so that the rest decides
+            // Nobody may have what a liar says to have prepared. A correct replica has it, so the rest decides
             // without any liar's word when all that the correct ones have is here.
             let lacks = |claim: &Claim| missing.contains(&(claim.sequence, claim.digest));
             view_changes.retain(|signed| !signed.value.prepared.iter().any(lacks));
@@ -322,7 +322,7 @@ impl Pbft {
         self.pass_on_requests(context);
         self.advance(context);
         self.watch_requests(context);
-        self.look_back(context);
+        self.try_to_vote_again(context);
     }
 
     /// The tentative batch must be the one that the last view chose, or that prepared there. What this replica said of

@@ -1,7 +1,7 @@
 //! Is the ring slower than its replicas? Section 5.3.2 of the thesis, with the repairs of ring-F21.
 //!
 //! A ring is as fast as its slowest replica, and a replica that delays what it passes on harms everybody without ever
-//! being silent. So the replicas compare how long the way around the ring takes with how long its hops should.
+//! being silent. So the replicas compare how long a batch takes around the ring with how long its hops should.
 //!
 //! # Steps
 //! * Pace 1. Every replica sends PING to its successor, once in each interval. PONG waits its turn like anything else;
@@ -22,12 +22,12 @@
 //! * The (f+1)-th smallest is no larger than the largest right one: nobody can make the ring look as if it had to be
 //!   slow. But f replicas that answer PING at once make 2f ≥ f+1 hops too *small*, and then everybody finds an even
 //!   ring slow (ring-F21). So the alarm is a signal to the operator.
-//! * The (2f+1)-th smallest is no smaller than the smallest right one: where links are alike, nobody can make an even
-//!   ring look slow. A ring that is slow by that measure too is slow *beyond doubt*, although not each slow ring is.
-//!   That is a reason to switch, if the operator wants it: `ring_stop_after`, which the batches must exceed besides, so
-//!   that who wants a switch has to make the ring as slow as that. One liar's word is not enough, since f+1 of the 2f+1
-//!   votes are needed, of f+1 originators; nor are its switches free, since the next ring is measured anew for n
-//!   intervals, and the Backups in between grow.
+//! * The (2f+1)-th smallest is no smaller than the smallest right one: where links are equally fast, nobody can make an
+//!   even ring look slow. A ring that is slow by that measure too is slow *beyond doubt*, although not each slow ring
+//!   is. That is a reason to switch, if the operator wants it: `ring_stop_after`, which the batches must exceed
+//!   besides, so that who wants a switch has to make the ring as slow as that. One liar's word is not enough, since f+1
+//!   of the 2f+1 votes are needed, of f+1 originators; nor are its switches free, since the next ring is measured anew
+//!   for n intervals, and the Backups in between grow.
 //!
 //! The alarm names the link with the longest hop if that is longer than the others. A replica that is quick with PINGs
 //! and slow with batches is noticed, but not named.
@@ -158,7 +158,7 @@ impl Watch {
     }
 
     /// How long a request of this entry takes, as far as is known: it waits, and goes around twice. The hops that some
-    /// ways have more are without bodies.
+    /// paths have more are without bodies.
     pub(super) fn delay(&self) -> Option<u64> {
         let around = self.average().or(self.took.map(|(took, _)| took))?;
         Some(self.wait.0.saturating_add(around.saturating_mul(2)))
@@ -517,13 +517,13 @@ mod tests {
             let mut ring = Ring::new(f, &delays);
             (0..3 * n).for_each(|_| ring.interval());
             assert_eq!(ring.paces(), vec![Some(Pace::Slow); n], "f = {f}");
-            // Replica 0 measures the way to replica 1, replica 1 the way back to itself.
+            // Replica 0 measures the hop to replica 1, replica 1 the hop back to itself.
             let is_link = |alarm: &Option<Alarm>| alarm.unwrap().suspect.is_some_and(|suspect| suspect.from.0 <= 1);
             assert!(ring.alarms().iter().all(is_link), "f = {f}");
         }
     }
 
-    /// ring-S14: f replicas make 2f hops too small, so that everybody finds an even ring slow. That is why a
+    /// ring-S14: f replicas make 2f hops too small, so everybody finds an even ring slow. That is why a
     /// verdict is a signal and no more.
     #[test]
     fn hasty_pongs_make_an_even_ring_look_slow() {

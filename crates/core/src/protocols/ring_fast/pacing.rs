@@ -31,7 +31,7 @@ impl<S: Service> RingFast<S> {
     pub(super) fn on_pace_timer(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         self.watching(s, Watch::tick);
         Self::set_pace_timer(s);
-        self.look_at_pace(s);
+        self.judge_pace(s);
     }
 
     pub(super) fn set_pace_timer(s: &mut Surroundings<'_, impl Speaker>) {
@@ -48,7 +48,7 @@ impl<S: Service> RingFast<S> {
         if let Err(reason) = self.watching(s, |watch, around| watch.on_message(around, from, message)) {
             s.reject(Principal::Replica(from), reason);
         }
-        self.look_at_pace(s);
+        self.judge_pace(s);
     }
 
     /// A client asks how long the requests of this entry take: Fairness 1 of [`super::fairness`]. Nothing is kept
@@ -68,7 +68,7 @@ impl<S: Service> RingFast<S> {
     }
 
     /// Pace 5: tells the host, and leaves the ring if that is what the operator wants.
-    fn look_at_pace(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
+    fn judge_pace(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let alarm = self.watch.alarm(s.now, s.cluster);
         let gist = |alarm: &Alarm| (alarm.pace, alarm.suspect.map(|suspect| suspect.from));
         if alarm.as_ref().map(gist) != self.alarm.as_ref().map(gist) {

@@ -108,7 +108,7 @@ impl<S: Service> RingFast<S> {
     }
 
     /// Ring 7: tells the clients that panicked what is certain, and asks how far the others are where it is not.
-    pub(super) fn look_after_panics(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
+    pub(super) fn serve_panics(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let mut unknown = false;
         for (by, request) in self.panics.requests() {
             let client = request.client;
@@ -138,7 +138,7 @@ impl<S: Service> RingFast<S> {
 
     /// Ring 8: the time of a client that panicked is over.
     pub(super) fn on_panic_timeout(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
-        self.look_after_panics(s);
+        self.serve_panics(s);
         match self.panics.until() {
             Some(until) if until <= s.now => {
                 s.step("Ring 8");

@@ -118,7 +118,7 @@ impl<S: Service> RingFast<S> {
             }
         }
         if !self.base.is_stopped() {
-            self.look_after_panics(s);
+            self.serve_panics(s);
         }
     }
 
@@ -209,7 +209,7 @@ impl<S: Service> RingFast<S> {
         if is_probe { self.accept_probe(s, accepted) } else { self.accept(s, accepted) }
     }
 
-    /// Ring 3, second half: what the message's place on its way asks for.
+    /// Ring 3, second half: what the message's place on its path asks for.
     fn accept(&mut self, s: &mut Surroundings<'_, impl Speaker>, accepted: Accepted) {
         s.step("Ring 3");
         let Accepted { path, position, .. } = accepted;

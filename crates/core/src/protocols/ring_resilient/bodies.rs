@@ -91,7 +91,7 @@ impl<S: Service> RingResilient<S> {
         for entry in bodies.0 {
             self.take_body(s, Principal::Replica(from), &entry.asked_in(self.base.instance));
         }
-        self.look_at_timers(s);
+        self.arm_timers(s);
     }
 
     /// Asks for requests that are missing, or here without a proof.

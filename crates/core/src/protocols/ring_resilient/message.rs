@@ -49,7 +49,7 @@ pub struct Order {
 }
 wire_struct!(Order { first, batch, prepare });
 
-/// COMM: the sender holds a certificate for this history. It convinces its receiver only, so that a MAC will do.
+/// COMM: the sender holds a certificate for this history. It convinces its receiver only, so a MAC will do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Commit {
     /// The history's last position.

@@ -33,8 +33,8 @@
 //!   state. 2f+1 equal signatures make the checkpoint the anchor; nobody waits for it (ring-F14), but nothing is logged
 //!   further than `Cluster::history_bound` above the anchor. When a client goes on asking for what it was answered
 //!   above the anchor, replicas sign where they are, too. Either 2f+1 have the same state there, and the client has
-//!   lost an answer; or else they have not all executed alike ([`crate::dissent`]), or one of them has stopped: after T
-//!   a replica that is asked stops.
+//!   lost an answer; or else they have not all executed identically ([`crate::dissent`]), or one of them has stopped:
+//!   after T a replica that is asked stops.
 //! * Resilient 7. *End.* Nothing is ordered after the quota's last request. A replica that has executed it, with a
 //!   checkpoint there, stops; and so does one that has waited too long, for a request or for that checkpoint. f+1 that
 //!   have stopped stop all others (Switch 2 of [`crate::switching`]). The abort report lists the history up to the
@@ -52,15 +52,15 @@
 //! # Why it is live
 //! With a correct sequencer the 2f+1 correct replicas get each ORDER, and its PREPs and COMMs, from one another:
 //! nothing is awaited from the other f. A liar's votes for another history are one per place and count for nothing. A
-//! request that any correct replica has reaches the sequencer after a status interval, so that what the clients send is
+//! request that any correct replica has reaches the sequencer after a status interval, so what the clients send is
 //! ordered within five message delays from then; T is longer and doubles from one failed instance to the next. A
 //! sequencer that serves some and not others would stay for its quota, which doubles too; it does not: a correct one
-//! orders what it gets in the order in which it came, so that 8 T are enough for the few that a replica passes on at a
+//! orders what it gets in the order in which it came, so 8 T are enough for the few that a replica passes on at a
 //! time, or are after some doublings. A replica that fell behind an anchor fetches the state there, and goes on from it
 //! (`compositions/jump.rs`).
 //!
 //! # Deviations from the thesis, as repaired
-//! * Not flooded. Each replica has a link to each other one, so that a signature needs no relay: a correct signer sends
+//! * Not flooded. Each replica has a link to each other one, so a signature needs no relay: a correct signer sends
 //!   it to all, and a certificate needs correct signers only. Flooding to f+1 successors sends each of 2n signatures
 //!   over up to n(f+1) links, 2n²(f+1) messages for a batch (64 for f = 1); this sends 2n(n−1), 24.
 //! * COMM is not signed. No report contains it: a MAC convinces the replica that executes.

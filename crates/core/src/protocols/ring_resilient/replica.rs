@@ -78,8 +78,8 @@ impl<S: Service> RingResilient<S> {
         }
     }
 
-    /// Resilient 5 and 6: a client asks again. What the anchor includes 2f+1 have executed alike: f+1 that say so are
-    /// enough.
+    /// Resilient 5 and 6: a client asks again. What the anchor includes 2f+1 have executed identically: f+1 that say so
+    /// are enough.
     fn answer_again(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker>,

@@ -17,7 +17,7 @@
 //!   stops: nothing is logged, executed, answered or said for this instance again, but for one signed abort report.
 //!
 //! # Why it is safe
-//! The log only grows, and ends before the report is signed, so that whatever this replica said about a position is in
+//! The log only grows, and ends before the report is signed, so whatever this replica said about a position is in
 //! its report. See [`crate::switching`] for what is made of the reports.
 
 mod ahead;
