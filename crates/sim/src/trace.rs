@@ -91,13 +91,16 @@ impl Trace {
     /// somebody who reads it nobody knows them.
     pub fn stepped(&mut self, at: u64, who: (ProcessId, &str), steps: Vec<Step>) {
         let Some(lines) = self.lines.as_mut().filter(|_| !steps.is_empty()) else { return };
-        if lines.last().is_none_or(|last| last.at != at || last.who.0 != who.0) {
+        let begins = lines.iter().rposition(|line| line.at != at || line.who.0 != who.0).map_or(0, |before| before + 1);
+        if begins == lines.len() {
             lines.push(Line::new(at, None, who, "goes on".into()));
         }
-        let Some(line) = lines.last_mut() else { return };
-        line.steps.extend(steps);
+        // What it has written and noted since is no reason for what it does at the end of the pass.
+        let cause = lines[begins..].iter().rposition(|line| line.from.is_some()).unwrap_or(0);
+        let shown = &mut lines[begins + cause].steps;
+        shown.extend(steps);
         // A step for each request of a batch is said once.
-        line.steps.dedup();
+        shown.dedup();
     }
 
     /// Every step that somebody has taken.
