@@ -10,13 +10,18 @@ pub(crate) struct Chore {
 }
 
 /// Every sub-command. Documents that name another one are wrong, and `tidy` says so.
-pub(crate) const CHORES: [Chore; 14] = [
+pub(crate) const CHORES: [Chore; 15] = [
     Chore {
         name: "verify",
         arguments: "[--list] [--lanes N] [--only STEP]...",
         purpose: "the one gate: every check, in order, until one fails",
     },
     Chore { name: "tidy", arguments: "", purpose: "the rules of docs/style.md that a program can check" },
+    Chore {
+        name: "tables",
+        arguments: "[--write]",
+        purpose: "the tables of documents that say what the sources know: checked, or written",
+    },
     Chore {
         name: "measure",
         arguments: "[--all] [--circles | --floors] [--json]",

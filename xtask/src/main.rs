@@ -20,6 +20,7 @@ mod purity;
 mod seeds;
 mod source;
 mod spec;
+mod tables;
 mod tidy;
 mod tools;
 mod verify;
@@ -64,6 +65,7 @@ fn runner(name: &str) -> Option<fn(&[String]) -> Result> {
     Some(match name {
         "verify" => verify::run,
         "tidy" => run_tidy,
+        "tables" => tables::run,
         "measure" => measure::run,
         "fuzz" => run_fuzz,
         "sql-fuzz" => run_sql_fuzz,

@@ -93,7 +93,7 @@ pub struct Batch {
 
 impl Batch {
     /// A batch and its digest. One digest means one encoding, but for the instance in each request, which every reader
-    /// compares with its own, and the clients' proofs: were a request in full and one by reference alike under it,
+    /// compares with its own, and the clients' proofs: were a request in full and one by reference equal under it,
     /// replicas could commit the same digest and be left without the body that others hold.
     pub fn new(proposal: Proposal, entries: Vec<Entry>) -> Self {
         let mut bytes = Vec::with_capacity(40 + 37 * entries.len());

@@ -12,7 +12,7 @@
 //!
 //! **Stale is not refused.** What is not above a floor must not run any more; whether it did is forgotten. And a floor
 //! may rise between the moment when somebody orders or logs a request and the moment when it is executed. So only
-//! execution decides, everywhere alike, and what the client is told says nothing about the past.
+//! execution decides, in the same way everywhere, and what the client is told says nothing about the past.
 //!
 //! **Pages.** Sessions lie in [`BUCKETS`] buckets, by a hash of the client id. A bucket's encoding is cut into pages
 //! of [`PAGE_BYTES_MAX`]: page `i · BUCKETS + b` is the i-th piece of bucket b. Nearly always that is one page; only
@@ -126,7 +126,7 @@ pub struct ClientTable {
     sessions_per_identity_max: usize,
     buckets: Vec<Bucket>,
     usage: BTreeMap<IdentityId, Usage>,
-    /// Executions recorded so far. The last one's session is in the table, so that this need not be saved.
+    /// Executions recorded so far. The last one's session is in the table, so this need not be saved.
     executions: u64,
 }
 

@@ -271,7 +271,7 @@ impl Cluster {
         self.n - self.f
     }
 
-    /// n − strong + 1: so many share one with every strong set, so that where they say otherwise no strong set can be.
+    /// n − strong + 1: so many share one with every strong set, so where they say otherwise no strong set can be.
     /// f + 1 when n = 3f + 1, never less.
     pub const fn blocking(&self) -> usize {
         self.n - self.strong() + 1

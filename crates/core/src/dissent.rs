@@ -5,36 +5,38 @@
 //! None of them lies, and no 2f+1 agree on anything from there on. The request must cost itself and not the cluster.
 //!
 //! # Steps
-//! * D1. *Remember.* Each replica keeps the effects after each request since the last stable checkpoint: a chain over
-//!   what was answered and [written](crate::service::Service::take_written), which replies contain.
-//! * D2. *Doubt.* No root of a checkpoint can get 2f+1 votes any more; or a client asks again for what it was answered
-//!   above the stable checkpoint. Then a replica says TESTIMONY: its effects after every [`BLOCK`]-th request, signed.
-//!   Who gets one says its own. In a Backup that has no stable checkpoint yet they begin where its init history does:
-//!   at the boundary from which whoever lacks that executes it.
-//! * D3. *Find.* One looks along the testimonies of 2f+1 replicas or more. As long as f+1 of those who agreed so far
-//!   agree on the next effects, and no other f+1 of them on something else, these lead on. In the block in which they
-//!   end, replicas testify to the effects after each request. The request after which they end, for want of one value
-//!   of f+1, is disputed.
-//! * D4. *Rule.* The TESTIMONIES that show this are a RULING. It is its own proof, and is ordered like any request. The
-//!   first valid one counts; others that follow the same ruling before it do not.
-//! * D5. *Refuse.* When it is delivered at batch g, the replica goes back to its newest checkpoint before the disputed
-//!   request, or to the stable one, or to before the init history, and executes again what follows. The disputed
-//!   request is refused with [`Refusal::Disputed`](crate::message::Refusal::Disputed); what comes after it, up to batch
-//!   g, with [`Refusal::Undone`](crate::message::Refusal::Undone): nobody can have been told a result of that, since
-//!   replies contain the effects. Its clients ask for it again by themselves, as new requests.
-//! * D6. *Compare.* Where no request is disputed, although not all have the same effects, and that stays so for a
-//!   status interval, the TESTIMONIES are a RULING as well: states are to be compared. The batch of every ruling is a
+//! * Dissent 1. *Remember.* Each replica keeps the effects after each request since the last stable checkpoint: a chain
+//!   over what was answered and [written](crate::service::Service::take_written), which replies contain.
+//! * Dissent 2. *Doubt.* No root of a checkpoint can get 2f+1 votes any more; or a client asks again for what it was
+//!   answered above the stable checkpoint. Then a replica says TESTIMONY: its effects after every [`BLOCK`]-th request,
+//!   signed. Who gets one says its own. In a Backup that has no stable checkpoint yet they begin where its init history
+//!   does: at the boundary from which whoever lacks that executes it.
+//! * Dissent 3. *Find.* One looks along the testimonies of 2f+1 replicas or more. As long as f+1 of those who agreed so
+//!   far agree on the next effects, and no other f+1 of them on something else, these lead on. In the block in which
+//!   they end, replicas testify to the effects after each request. The request after which they end, for want of one
+//!   value of f+1, is disputed.
+//! * Dissent 4. *Rule.* The TESTIMONIES that show this are a RULING. It is its own proof, and is ordered like any
+//!   request. The first valid one counts; others that follow the same ruling before it do not.
+//! * Dissent 5. *Refuse.* When it is delivered at batch g, the replica goes back to its newest checkpoint before the
+//!   disputed request, or to the stable one, or to before the init history, and executes again what follows. The
+//!   disputed request is refused with [`Refusal::Disputed`](crate::message::Refusal::Disputed); what comes after it, up
+//!   to batch g, with [`Refusal::Undone`](crate::message::Refusal::Undone): nobody can have been told a result of that,
+//!   since replies contain the effects. Its clients ask for it again by themselves, as new requests.
+//! * Dissent 6. *Compare.* Where no request is disputed, although not all have the same effects, and that stays so for
+//!   a status interval, the TESTIMONIES are a RULING as well: states are to be compared. The batch of every ruling is a
 //!   checkpoint. (2f+1 may have the same effects and a client be left without an answer: f of them are mute.)
-//! * D7. *Repair.* If of 2f+1 votes for a checkpoint f+1 name one root, and no other f+1 another one, but no 2f+1 agree
-//!   although all have been asked again, these votes are a RULING: that state is right. Who has another one fetches it
-//!   (step 7 of [`crate::protocols::backup`]). It is ordered because two halves could repair themselves with the state
-//!   of the other half, and sign both. If no root has f+1 and no request is disputed, the votes are a RULING together
-//!   with the TESTIMONIES: the first request after which no 2f+1 have the same effects is refused as in D5.
-//! * D8. Votes for checkpoints name the batch of the last ruling that they follow: only such as follow the same add up.
+//! * Dissent 7. *Repair.* If of 2f+1 votes for a checkpoint f+1 name one root, and no other f+1 another one, but no
+//!   2f+1 agree although all have been asked again, these votes are a RULING: that state is right. Who has another one
+//!   fetches it (Backup 7 of [`crate::protocols::backup`]). It is ordered because two halves could repair themselves
+//!   with the state of the other half, and sign both. If no root has f+1 and no request is disputed, the votes are a
+//!   RULING together with the TESTIMONIES: the first request after which no 2f+1 have the same effects is refused as in
+//!   Dissent 5.
+//! * Dissent 8. Votes for checkpoints name the batch of the last ruling that they follow: only such as follow the same
+//!   add up.
 //!
 //! # Why it is safe
-//! Call a replica *true* that does not lie. *No good request is refused:* if all true replicas executed it alike, f+1
-//! of any 2f+1 testimonies are theirs, and the other f make no second value of f+1; the same holds for votes. *All
+//! Call a replica *true* that does not lie. *No good request is refused:* if all true replicas executed it identically,
+//! f+1 of any 2f+1 testimonies are theirs, and the other f make no second value of f+1; the same holds for votes. *All
 //! refuse the same:* the ruling, its place and what it says are ordered; what it refuses follows from them alone. *What
 //! was answered stays:* a client has 2f+1 equal answers. As long as those who executed it otherwise and those who lie
 //! are f at most, f+1 of any 2f+1 testimonies or votes are for it, and for nothing else. If they are more, liars may
@@ -47,43 +49,43 @@
 //! # Why it is live
 //! Where fewer than 2f+1 true replicas have the same effects, their TESTIMONIES meet: they are sent again as long as
 //! the checkpoint is not stable or the client asks. Either a request is disputed, or there are votes for the checkpoint
-//! of D6: f+1 equal ones, and the others get that state by D7, or none, and a request is refused by D7. After each of
-//! these rulings there is one thing less between the true replicas. A ruling makes a checkpoint, so that the window
-//! moves on before the next one. The order has room for rulings in every window, however many batches wait for the
-//! checkpoint: its last places are for them only ([`Cluster::window_of_requests`]). f liars alone bring about
-//! TESTIMONIES, a few in each interval, and rulings by which states are compared; the interval doubles with each of
-//! those, up to the longest time-out of a view.
+//! of Dissent 6: f+1 equal ones, and the others get that state by Dissent 7, or none, and a request is refused by
+//! Dissent 7. After each of these rulings there is one thing less between the true replicas. A ruling makes a
+//! checkpoint, so the window moves on before the next one. The order has room for rulings in every window, however
+//! many batches wait for the checkpoint: its last places are for them only ([`Cluster::window_of_requests`]). f liars
+//! alone bring about TESTIMONIES, a few in each interval, and rulings by which states are compared; the interval
+//! doubles with each of those, up to the longest time-out of a view.
 //!
 //! # Where n is more than 3f+1
 //! Steps and arguments are for n = 3f+1. With more replicas, what is one number there comes apart.
 //! * *A client has its answer, and a checkpoint is stable*, by [`Cluster::strong`] = ⌈(n+f+1)/2⌉ equal words: that is
-//!   the 2f+1 of the first argument, of "no 2f+1 agree" in D2, D6 and D7, and of the last sentence of D7.
+//!   the 2f+1 of the first argument, of "no 2f+1 agree" in Dissent 2, 6 and 7, and of the last sentence of Dissent 7.
 //! * *One looks at testimonies and votes* of n − f replicas ([`Cluster::reachable`]): the 2f+1 of "one looks along",
 //!   "of 2f+1 votes" and "any 2f+1". So many come if f are down, and fewer would not do: with n = 6 and f = 1 an answer
-//!   has 4 replicas, and 4 testimonies may hold 2 of theirs and 2 of the others', so that nothing tells which it was.
-//! * *A value has support* with n − strong + 1 ([`Cluster::blocking`]), which is the f+1 of D3 and D7. Those without a
-//!   part in an answer are n − strong, and with n = 6 these are f+1: two of six that executed a request in one other
-//!   way had it refused after four had answered it, and where three and two had two states, both had f+1 and none was
-//!   right, for ever.
+//!   has 4 replicas, and 4 testimonies may hold 2 of theirs and 2 of the others', so nothing tells which it was.
+//! * *A value has support* with n − strong + 1 ([`Cluster::blocking`]), which is the f+1 of Dissent 3 and 7. Those
+//!   without a part in an answer are n − strong, and with n = 6 these are f+1: two of six that executed a request in
+//!   one other way had it refused after four had answered it, and where three and two had two states, both had f+1 and
+//!   none was right, for ever.
 //!
-//! With these the arguments hold for every n. Of n − f at most f lie, so that n − 2f ≥ n − strong + 1 testify alike if
-//! all true replicas executed alike, and f < n − strong + 1 do not. If those who lie and those who executed otherwise
-//! are n − strong at most, they have no support, and the answer has: n − f − (n − strong) = strong − f of its replicas
-//! are among any n − f, and 2·strong ≥ n + f + 1. Who is right by n − strong + 1 > f votes has a true replica to fetch
-//! the state from.
+//! With these the arguments hold for every n. Of n − f at most f lie, so n − 2f ≥ n − strong + 1 testify identically if
+//! all true replicas executed identically, and f < n − strong + 1 do not. If those who lie and those who executed
+//! otherwise are n − strong at most, they have no support, and the answer has: n − f − (n − strong) = strong − f of its
+//! replicas are among any n − f, and 2·strong ≥ n + f + 1. Who is right by n − strong + 1 > f votes has a true replica
+//! to fetch the state from.
 //!
 //! # Where instances abort
 //! Rulings are ordered in PBFT and in Backups. Other instances need not rule: they stop. A client of Quorum, ZLight or
-//! Chain panics when no n replicas, or no 2f+1, have executed its request alike; Chain and the fast ring compare
+//! Chain panics when no n replicas, or no 2f+1, have executed its request identically; Chain and the fast ring compare
 //! effects on the way and stop by themselves; a resilient ring stops when a client goes on asking and no 2f+1 sign one
 //! state. Their abort history holds the disputed request, since it is about what was logged. The next Backup begins
 //! with it, finds it and refuses it there. Nobody was told a result of it or of what came after: in every instance an
 //! answer needs 2f+1 replicas with the same effects, and those of an init history are compared before they are vouched
 //! for.
 //!
-//! A Backup ends with a checkpoint that 2f+1 signed, so that what follows begins alike everywhere. Until then its order
-//! goes on for the sake of rulings. That is why `ring` has a Backup behind its two modes. A schedule without one, such
-//! as `quorum, ring-resilient`, has no way out: it goes round without acknowledging anything.
+//! A Backup ends with a checkpoint that 2f+1 signed, so what follows begins with the same state everywhere. Until then
+//! its order goes on for the sake of rulings. That is why `ring` has a Backup behind its two modes. A schedule without
+//! one, such as `quorum, ring-resilient`, has no way out: it goes round without acknowledging anything.
 //!
 //! # Where it does not work
 //! A service that leaves out [`take_written`](crate::service::Service::take_written) is helped only where its answers
@@ -164,13 +166,13 @@ impl Signable for Testimony {
 /// signed what it follows from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ruling {
-    /// D4: a request is disputed, as these testimonies about one block show.
+    /// Dissent 4: a request is disputed, as these testimonies about one block show.
     Disputed(List<Testimony>),
-    /// D6: these have not all the same effects, but no request is disputed. So there is to be a checkpoint.
+    /// Dissent 6: these have not all the same effects, but no request is disputed. So there is to be a checkpoint.
     Unsettled(List<Testimony>),
-    /// D7: one state at a checkpoint is right, as these votes show.
+    /// Dissent 7: one state at a checkpoint is right, as these votes show.
     Right(List<Checkpoint>),
-    /// D7: no state is.
+    /// Dissent 7: no state is.
     Hopeless(Hopeless),
 }
 wire_enum!(Ruling {
@@ -271,12 +273,12 @@ impl Ruling {
     }
 }
 
-/// D3: the block in which these outlines end.
+/// Dissent 3: the block in which these outlines end.
 pub fn last_block<'a>(cluster: &Cluster, outlines: impl Iterator<Item = &'a [Digest]>) -> usize {
     compare(cluster, outlines).0
 }
 
-/// D6: whether 2f+1 of these do not all testify to the same effects, and no request is disputed.
+/// Dissent 6: whether 2f+1 of these do not all testify to the same effects, and no request is disputed.
 pub fn is_unsettled<'a>(cluster: &Cluster, testimonies: impl Iterator<Item = &'a [Digest]>) -> bool {
     let all: Vec<&[Digest]> = testimonies.collect();
     let (end, disputed) = compare(cluster, all.iter().copied());
@@ -284,8 +286,8 @@ pub fn is_unsettled<'a>(cluster: &Cluster, testimonies: impl Iterator<Item = &'a
     !disputed && (0..end).any(differ)
 }
 
-/// D7: the first request of a block after which no 2f+1 of these have the same effects, counting from 1; none if one is
-/// disputed.
+/// Dissent 7: the first request of a block after which no 2f+1 of these have the same effects, counting from 1; none if
+/// one is disputed.
 pub fn contested<'a>(cluster: &Cluster, testimonies: impl Iterator<Item = &'a [Digest]>) -> Option<usize> {
     let all: Vec<&[Digest]> = testimonies.collect();
     let (end, disputed) = compare(cluster, all.iter().copied());
@@ -296,7 +298,7 @@ pub fn contested<'a>(cluster: &Cluster, testimonies: impl Iterator<Item = &'a [D
     (0..end).find(is_contested).filter(|index| *index > 0 && !disputed)
 }
 
-/// D3: which request of a block is disputed, counting from 1, if these testimonies show that one is.
+/// Dissent 3: which request of a block is disputed, counting from 1, if these testimonies show that one is.
 pub fn disputed<'a>(cluster: &Cluster, testimonies: impl Iterator<Item = &'a [Digest]>) -> Option<usize> {
     let (index, disputed) = compare(cluster, testimonies);
     (disputed && index > 0).then_some(index)
@@ -329,8 +331,8 @@ fn known(lists: &[&[Digest]], index: usize) -> impl Iterator<Item = Digest> {
     lists.iter().filter_map(move |list| list.get(index).copied().filter(|effects| *effects != Digest::ZERO))
 }
 
-/// D7: the root that f+1 of these votes name, if 2f+1 replicas have voted about one checkpoint under one ruling, and no
-/// other root has f+1.
+/// Dissent 7: the root that f+1 of these votes name, if 2f+1 replicas have voted about one checkpoint under one ruling,
+/// and no other root has f+1.
 pub fn right<'a>(
     cluster: &Cluster,
     votes: impl Iterator<Item = &'a Signed<Checkpoint>> + Clone,
@@ -345,8 +347,8 @@ pub fn right<'a>(
     Some(Certificate { value, signatures })
 }
 
-/// D7: of votes that name two roots with f+1 each, as many as are right about one of them. That may be all that there
-/// will ever be, if a liar has voted for a root and testifies to something else.
+/// Dissent 7: of votes that name two roots with f+1 each, as many as are right about one of them. That may be all that
+/// there will ever be, if a liar has voted for a root and testifies to something else.
 pub fn right_without_some(cluster: &Cluster, votes: &[Signed<Checkpoint>]) -> Option<Vec<Signed<Checkpoint>>> {
     let roots = tally(votes.iter().map(|vote| vote.value.root));
     let (root, _) = roots.into_iter().max_by_key(|(_, count)| *count)?;
@@ -430,7 +432,7 @@ mod tests {
     #[test]
     fn the_first_request_that_is_not_agreed_on_is_found() {
         for (n, testimonies, found) in [
-            // All alike, or one that differs, or one that has not come so far: nothing.
+            // All equal, or one that differs, or one that has not come so far: nothing.
             (4, &["aaa", "aaa", "aaa", "aaa"][..], None),
             (4, &["aaa", "aaa", "aab", "aaa"], None),
             (4, &["aaa", "aaa", "a", "aaa"], None),
@@ -442,7 +444,7 @@ mod tests {
             // Too few to tell.
             (4, &["ab", "ac"], None),
             (4, &["a", "ab", "ac"], None),
-            // No two alike; and those who follow had no chance.
+            // No two equal; and those who follow had no chance.
             (4, &["aab", "aac", "aad"], Some(3)),
             (4, &["abx", "acx", "adx", "aex"], Some(2)),
             // Exactly one value has f+1: who differs can have it.
@@ -473,7 +475,7 @@ mod tests {
         }
     }
 
-    /// f liars say what they like; the true ones did all alike.
+    /// f liars say what they like; the true ones all did the same.
     #[test]
     fn liars_have_no_good_request_refused() {
         for liars in ["b", "c", "a", ""] {

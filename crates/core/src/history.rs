@@ -3,7 +3,7 @@
 //! Positions count requests from the beginning of the composition: position p is the p-th request ever logged (abs-D3).
 //! The **anchor** is the last position that is certain to be in every correct replica's history: the state before the
 //! first request, a checkpoint that all n replicas confirmed, or the end of a Backup. Nothing at or below it is ever
-//! taken back, so that a log begins above it. A **boundary** is a checkpoint that this replica has taken above its
+//! taken back, so a log begins above it. A **boundary** is a checkpoint that this replica has taken above its
 //! anchor and that is not certain yet.
 //!
 //! A log can be cut back when another history is inherited. What is cut off was vouched for in an abort report, and

@@ -89,7 +89,7 @@ impl Signable for Cookie {
     const KIND: u8 = 6;
 }
 
-/// As many bytes more than it needs does a question have, so that no answer is longer (prac-F23).
+/// As many bytes more than it needs does a question have, so no answer is longer (prac-F23).
 const PADDING: usize = 72;
 
 /// ASK: a client wants a cookie.
@@ -125,7 +125,7 @@ pub struct Given {
 }
 wire_struct!(Given { nonce, time, signature });
 
-/// Step M1 of [`crate::members`].
+/// Members 1 of [`crate::members`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CookieMessage {
     /// Client to replica.
@@ -168,7 +168,7 @@ impl Wire for Join {
 }
 
 impl Join {
-    /// Step M2 of [`crate::members`], checked by everybody: cookies of f+1 different replicas, no more, for this key
+    /// Members 2 of [`crate::members`], checked by everybody: cookies of f+1 different replicas, no more, for this key
     /// and nonce. Says nothing
     /// about how old they are.
     pub fn is_backed(&self, cluster: &Cluster, keyring: &Keyring, credential: &Credential) -> bool {

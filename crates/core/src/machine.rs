@@ -5,6 +5,9 @@
 //! that has a log.
 
 pub mod hold_back;
+mod steps;
+
+pub use steps::{Step, StepsTaken};
 
 use crate::ids::{ClientId, PublicKey, ReplicaId};
 use crate::time::Instant;
@@ -54,7 +57,7 @@ pub enum Input<M: Machine> {
     Timer(M::Timer),
     /// A request of the host or the application.
     Command(M::Command),
-    /// The host has handed over all that was waiting. Batches form here, so that at low load nothing waits.
+    /// The host has handed over all that was waiting. Batches form here, so at low load nothing waits.
     PassEnd,
 }
 
@@ -80,11 +83,12 @@ pub enum Effect<M: Machine> {
 #[derive(Debug)]
 pub struct Outbox<M: Machine> {
     effects: Vec<Effect<M>>,
+    steps: StepsTaken,
 }
 
 impl<M: Machine> Default for Outbox<M> {
     fn default() -> Self {
-        Self { effects: Vec::new() }
+        Self { effects: Vec::new(), steps: StepsTaken::default() }
     }
 }
 
@@ -127,6 +131,27 @@ impl<M: Machine> Outbox<M> {
     /// Appends [`Effect::Notify`].
     pub fn notify(&mut self, notice: M::Notice) {
         self.push(Effect::Notify(notice));
+    }
+
+    /// The machine takes a numbered step of its protocol.
+    #[inline]
+    pub fn step(&mut self, step: Step) {
+        self.steps.step(step);
+    }
+
+    /// Where the steps go.
+    pub(crate) const fn steps(&mut self) -> &mut StepsTaken {
+        &mut self.steps
+    }
+
+    /// From now on the host wants to know the steps.
+    pub fn listen_to_steps(&mut self) {
+        self.steps.listen();
+    }
+
+    /// Takes the steps since the last time, oldest first: none for a host that does not listen.
+    pub fn take_steps(&mut self) -> Vec<Step> {
+        self.steps.take()
     }
 
     /// Takes all effects, oldest first, and leaves the outbox empty with its capacity kept.

@@ -126,7 +126,7 @@ impl RejectionCounts {
     }
 }
 
-/// Under whom things are counted. A session is a number that its client chooses, so that there is one account for all
+/// Under whom things are counted. A session is a number that its client chooses, so there is one account for all
 /// sessions of an identity; and one for all clients that the cluster file does not name: whoever may join has as many
 /// keys as it likes, and a liar can make up identities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -83,8 +83,8 @@ pub trait Service: core::fmt::Debug {
     fn query(&self, operation: &[u8], asker: &Asker) -> Result<Bytes, NotReadOnly>;
 
     /// Answers a query that was ordered, because the protocol orders every read or because not enough replicas answered
-    /// it alike. Like [`Service::execute`] it must be the same on every machine: where [`Service::query`] goes by more
-    /// than the state, this may not.
+    /// it equally. Like [`Service::execute`] it must be the same on every machine: where [`Service::query`] goes by
+    /// more than the state, this may not.
     ///
     /// # Errors
     /// [`NotReadOnly`] if the operation could change the state: then it does not.
@@ -99,7 +99,7 @@ pub trait Service: core::fmt::Debug {
     }
 
     /// Whether the holder of `agreed.asker.public_key`, which it has proved to hold, may join, given what it says about
-    /// itself (an invitation, say; every replica reads it, so that it must not be a secret worth stealing: prac-F24).
+    /// itself (an invitation, say; every replica reads it, so it must not be a secret worth stealing: prac-F24).
     /// Asked on clusters with dynamic clients only, at the agreed position of the Join; may change the state. By
     /// default everybody may.
     fn authorize(&mut self, _identification: &[u8], _agreed: &Agreed) -> bool {
@@ -122,7 +122,7 @@ pub trait Service: core::fmt::Debug {
     ///
     /// # Errors
     /// [`BadState`] if the pages are not what this service would have saved. They have been checked against an
-    /// agreed digest before, so that this means a different version of the service.
+    /// agreed digest before, so this means a different version of the service.
     fn load(&mut self, pages: &mut dyn Iterator<Item = (PageNumber, Option<Bytes>)>) -> Result<(), BadState>;
 }
 

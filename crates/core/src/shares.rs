@@ -1,6 +1,6 @@
 //! Who holds how much of something that is bounded.
 //!
-//! An identity may open as many sessions as it likes, so that a bound for each session is none. Whatever waits for
+//! An identity may open as many sessions as it likes, so a bound for each session is none. Whatever waits for
 //! clients here is bounded in number and in bytes over all of them, and counted for each *owner*: an identity of the
 //! cluster file or a member. All who ask to join are one owner, because a key costs nothing.
 //!

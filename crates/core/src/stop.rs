@@ -46,7 +46,7 @@ reasons! {
     OtherHistory => "other_history", "the predecessor has another history";
     /// The same, before anything was ordered.
     OtherBeginning => "other_beginning", "the predecessor began with another history";
-    /// What was executed alike did not come to the same.
+    /// Equal requests, executed, came to different results.
     OtherResults => "other_results", "the predecessor has other results";
     /// As [`Self::OtherHistory`], of a sequencer.
     OtherHistoryOfSequencer => "other_history_of_sequencer", "the sequencer has another history";

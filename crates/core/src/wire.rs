@@ -166,7 +166,7 @@ pub trait Wire: Sized {
 pub struct Reader {
     bytes: Bytes,
     at: usize,
-    /// Nothing but what is being read lies in `bytes`, so that slices of it pin nothing else.
+    /// Nothing but what is being read lies in `bytes`, so slices of it pin nothing else.
     detached: bool,
 }
 

@@ -363,7 +363,11 @@ impl Caller {
 
     fn drive(&mut self, stage: &mut Stage, act: impl FnOnce(&mut Client, &mut Outbox<Client>)) {
         let mut outbox = std::mem::take(&mut self.outbox);
+        if stage.trace.is_readable() {
+            outbox.listen_to_steps();
+        }
         act(&mut self.machine, &mut outbox);
+        stage.stepped(self.process, outbox.take_steps());
         for effect in outbox.drain() {
             match effect {
                 Effect::Persist(never) | Effect::Append(never) => match never {},

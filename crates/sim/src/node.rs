@@ -276,7 +276,11 @@ impl Node {
         let now = self.now(stage);
         let Some(machine) = &mut self.machine else { return };
         let mut outbox = std::mem::take(&mut self.outbox);
+        if stage.trace.is_readable() {
+            outbox.listen_to_steps();
+        }
         machine.step(now, input, &mut outbox);
+        stage.stepped(self.process, outbox.take_steps());
         self.steps += 1;
         for effect in outbox.drain() {
             match &mut self.crash {

@@ -8,6 +8,7 @@ use crate::trace::Trace;
 use bezant_core::client::ClientTimer;
 use bezant_core::cluster::Cluster;
 use bezant_core::ids::Principal;
+use bezant_core::machine::Step;
 use bezant_core::registry::ReplicaTimer;
 use bytes::Bytes;
 use std::cmp::Reverse;
@@ -235,6 +236,11 @@ impl Stage {
     /// Writes a note about a process into the trace.
     pub fn note(&mut self, process: ProcessId, kind: u64, text: impl FnOnce() -> String) {
         self.trace.note(self.now, (process, name_in(&self.names, process)), kind, text);
+    }
+
+    /// Writes the steps that a process has taken into the trace.
+    pub fn stepped(&mut self, process: ProcessId, steps: Vec<Step>) {
+        self.trace.stepped(self.now, (process, name_in(&self.names, process)), steps);
     }
 
     /// Writes an arrival into the trace.

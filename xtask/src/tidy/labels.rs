@@ -1,13 +1,11 @@
-//! Labels such as `abs-S4` name a sentence of a page in `docs/papers`, and a bare letter and number names a step of a
-//! module's first page.
+//! Labels such as `abs-S4` name a sentence of a page in `docs/papers`, and such as `PBFT 4` a step of a protocol.
 //!
 //! - A label is defined by the row of a table or the item of a list in `docs/papers` that begins with it, once.
 //! - A label that is cited is defined. A label that is defined is cited outside of `docs/papers`, unless the heading
 //!   above it says "not used".
-//! - A bare one, such as `S2`, may stand in a comment only if it is a step of the file itself, of the first pages of
-//!   its folder and of the folder above, or of a module, with its files, whose name in square brackets stands in a
-//!   comment of the file. A step is defined by a line of a file's first comment that begins with it and a full stop,
-//!   or by a row of a table there.
+//! - A step is defined by a row of a table, or an item of a list, in the first comment of a file of the core, once.
+//!   Its first word is its room. A step of a room is cited by both; "PBFT 5, 6 and 7" cites three.
+//! - A letter and a number alone, such as `S2`, are no label, and in the core no "step 2" is.
 //! - What is in code spans and code blocks is not looked at.
 
 use crate::files::Files;
@@ -16,10 +14,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Where labels are defined.
 const PAGES: &str = "docs/papers/";
+/// Where steps are.
+const CORE: &str = "crates/core/src/";
+/// What stands between two steps that are cited together.
+const BETWEEN: [&str; 4] = [", ", " and ", " to ", " or "];
 /// What the heading above labels that nothing cites says.
 const UNUSED: &str = "not used";
 /// What a mutant says of itself.
 const RULE: &str = "rule = ";
+
+/// The numbers of each room's steps.
+type Steps<'a> = BTreeMap<&'a str, BTreeSet<u8>>;
 
 /// A label's definition.
 struct Definition<'a> {
@@ -32,10 +37,10 @@ struct Definition<'a> {
 pub(super) fn check(files: &Files) -> Vec<Finding> {
     let mut findings = Vec::new();
     let defined = definitions(files, &mut findings);
+    let steps = steps(files, &mut findings);
     let prefixes: BTreeSet<&str> = defined.keys().filter_map(|label| label.split_once('-')).map(|(of, _)| of).collect();
     let mut cited = BTreeSet::new();
     for (path, text) in files {
-        let steps = steps_for(path, files);
         for (line, words) in looked_at(path, text) {
             for found in labels(&words) {
                 match found.split_once('-') {
@@ -44,10 +49,16 @@ pub(super) fn check(files: &Files) -> Vec<Finding> {
                         findings.push(Finding::new(path, line, format!("no page of {PAGES} defines {found}")));
                     }
                     Some(_) if !path.starts_with(PAGES) => _ = cited.insert(found.to_string()),
-                    Some(_) => {}
-                    None if steps.contains(found) || path.starts_with(PAGES) => {}
-                    None => findings.push(Finding::new(path, line, unknown_step(found))),
+                    None if !path.starts_with(PAGES) => findings.push(Finding::new(path, line, bare(found))),
+                    _ => {}
                 }
+            }
+            let unknown = steps_in(&words, &steps).into_iter().filter(|(room, number)| !steps[*room].contains(number));
+            findings.extend(unknown.map(|(room, number)| {
+                Finding::new(path, line, format!("no page of the core has a step {room} {number}"))
+            }));
+            if path.starts_with(CORE) && has_step_of_no_room(&words) {
+                findings.push(Finding::new(path, line, "a step is cited with its room: `PBFT 4`"));
             }
         }
     }
@@ -62,8 +73,8 @@ pub(super) fn check(files: &Files) -> Vec<Finding> {
     findings
 }
 
-fn unknown_step(found: &str) -> String {
-    format!("{found} is no step here: give it the prefix of its page in {PAGES}, or link the module whose step it is")
+fn bare(found: &str) -> String {
+    format!("{found} is no label: give it the prefix of its page in {PAGES}, or cite a step by its room, as `PBFT 4`")
 }
 
 /// Every label that a page of a paper defines.
@@ -101,10 +112,14 @@ fn looked_at<'a>(path: &'a str, text: &'a str) -> Vec<(usize, String)> {
     if path.ends_with(".md") {
         super::links::prose(text).collect()
     } else if path.ends_with(".rs") {
-        // In code only those with a prefix are labels: the others are names.
+        // In code only those with a prefix are labels: the others are names. Handlers say their steps as strings.
         let code = |(index, line): (usize, &str)| {
             let of_code = &line[..comment_at(line).unwrap_or(line.len())];
-            let cited: Vec<&str> = labels(of_code).into_iter().filter(|label| label.contains('-')).collect();
+            let strings = of_code.split('"').skip(1).step_by(2);
+            let said =
+                strings.filter(|string| string.split_once(' ').and_then(|(_, rest)| leading_number(rest)).is_some());
+            let cited = labels(of_code).into_iter().filter(|label| label.contains('-')).chain(said);
+            let cited: Vec<&str> = cited.collect();
             (!cited.is_empty()).then(|| (index + 1, cited.join(" ")))
         };
         let comments = comments(text).map(|(line, words)| (line, without_spans(words)));
@@ -160,50 +175,62 @@ fn labels(text: &str) -> Vec<&str> {
     found
 }
 
-/// The steps that the comments of a file may name.
-fn steps_for(path: &str, files: &Files) -> BTreeSet<String> {
-    let Some(text) = files.get(path).filter(|_| path.ends_with(".rs")) else { return BTreeSet::new() };
-    let mut pages = vec![path.to_string()];
-    let mut folder = path;
-    for _ in 0..2 {
-        let Some((above, _)) = folder.rsplit_once('/') else { break };
-        folder = above;
-        pages.extend([format!("{folder}/mod.rs"), format!("{folder}.rs")]);
+/// The steps of each room, which the first comments of the core's files define.
+fn steps<'a>(files: &'a Files, findings: &mut Vec<Finding>) -> Steps<'a> {
+    let mut steps = Steps::new();
+    for (path, text) in files.iter().filter(|(path, _)| path.starts_with(CORE)) {
+        for (index, line) in text.lines().enumerate() {
+            let Some((room, number)) = line.strip_prefix("//!").and_then(step) else { continue };
+            if !steps.entry(room).or_default().insert(number) {
+                findings.push(Finding::new(path, index + 1, format!("there is a step {room} {number} already")));
+            }
+        }
     }
-    let modules: BTreeSet<String> = comments(text).flat_map(|(_, comment)| linked(path, comment)).collect();
-    let of_a_link = files.keys().filter(|file| {
-        let behind = modules.iter().filter_map(|module| file.strip_prefix(module.as_str()));
-        behind.into_iter().any(|rest| rest == ".rs" || rest.starts_with('/'))
-    });
-    pages.extend(of_a_link.cloned());
-    let texts = pages.iter().filter_map(|page| files.get(page));
-    texts.flat_map(|text| text.lines().filter_map(|line| step(line.strip_prefix("//!")?))).collect()
+    steps
 }
 
 /// The step that a line of a first page defines, if it does.
-fn step(comment: &str) -> Option<String> {
-    let rest = comment.trim_start().trim_start_matches(['*', '|', '-']).trim_start();
-    let found = labels(rest.split_whitespace().next()?).into_iter().next()?;
-    let behind = rest.strip_prefix(found)?;
-    (behind.starts_with(". ") || behind.starts_with(" |")).then(|| found.to_string())
+pub(super) fn step(comment: &str) -> Option<(&str, u8)> {
+    let rest = comment.strip_prefix(" * ").or_else(|| comment.strip_prefix(" | "))?;
+    let (room, rest) = rest.split_once(' ')?;
+    let (number, rest) = leading_number(rest)?;
+    let is_name = room.starts_with(|c: char| c.is_ascii_uppercase()) && room.chars().all(|c| c.is_ascii_alphabetic());
+    (is_name && (rest.starts_with(". ") || rest.starts_with(" |"))).then_some((room, number))
 }
 
-/// The modules to which a comment links, as `[crate::a::b]` in back quotes: their paths without the ending.
-fn linked(path: &str, comment: &str) -> Vec<String> {
-    let Some((root, _)) = path.split_once("/src/").or_else(|| path.split_once("/tests/")) else { return Vec::new() };
-    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':');
-    let names = comment.split(|c: char| !is_name(c)).filter(|name| name.contains("::"));
-    let modules = names.filter_map(|name| {
-        let (first, rest) = name.trim_matches(':').split_once("::")?;
-        let module = rest.replace("::", "/");
-        match first {
-            "crate" => Some(format!("{root}/src/{module}")),
-            "super" => Some(format!("{folder}/{module}")),
-            other => Some(format!("crates/{}/src/{module}", other.strip_prefix("bezant_")?)),
+/// The steps that a text cites.
+fn steps_in<'a>(text: &str, steps: &Steps<'a>) -> Vec<(&'a str, u8)> {
+    let mut found = Vec::new();
+    for room in steps.keys() {
+        for (at, _) in text.match_indices(room).filter(|(at, _)| !text[..*at].ends_with(char::is_alphanumeric)) {
+            let mut rest = text[at + room.len()..].strip_prefix(' ');
+            while let Some((number, behind)) = rest.and_then(leading_number) {
+                found.push((*room, number));
+                rest = BETWEEN.iter().find_map(|between| behind.strip_prefix(between));
+            }
         }
-    });
-    modules.collect()
+    }
+    found
+}
+
+/// Whether a text cites a step, but by its number alone.
+fn has_step_of_no_room(text: &str) -> bool {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.windows(2).any(|pair| {
+        matches!(pair[0].trim_start_matches('('), "step" | "Step" | "steps" | "Steps")
+            && leading_number(pair[1]).is_some()
+    })
+}
+
+/// A number from 1 to 99 that is a word by itself and counts nothing, and what follows.
+fn leading_number(text: &str) -> Option<(u8, &str)> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, rest) = (text[..digits].parse().ok()?, &text[digits..]);
+    let is_figure = rest.starts_with(['/', '%'])
+        || rest.starts_with(" %")
+        || rest.starts_with(char::is_alphanumeric)
+        || rest.starts_with(['.', ',']) && rest[1..].starts_with(|c: char| c.is_ascii_digit());
+    ((1..100).contains(&number) && !is_figure).then_some((number, rest))
 }
 
 #[cfg(test)]
@@ -251,19 +278,18 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_one_is_a_step() {
-        let first = ("crates/a/src/b/mod.rs", "//! * S1. Do.\n//! | S2 | do |\n");
-        let known = "//! S1.\n/// S2. Does.\nlet s = \"S9\"; // S1 and `S7`\n";
-        assert_eq!(complaints(&[first, ("crates/a/src/b/c.rs", known)]), []);
-        assert_eq!(complaints(&[first, ("crates/a/src/b/d/e.rs", known)]), []);
-        assert_eq!(complaints(&[first, ("crates/a/src/c.rs", "//! x\n//! (S1)\n")]), at("crates/a/src/c.rs", 2));
-        assert_eq!(
-            complaints(&[("crates/a/src/c.rs", "/// S1. Not on the first page.\n")]),
-            at("crates/a/src/c.rs", 1)
-        );
-        let links = "//! S1 of [`crate::b`].\n";
-        assert_eq!(complaints(&[first, ("crates/a/src/c.rs", links)]), []);
-        assert_eq!(complaints(&[first, ("crates/x/src/c.rs", "//! S2 of [`bezant_a::b`]\n")]), []);
-        assert_eq!(complaints(&[("docs/a.md", "S1\n")]), at("docs/a.md", 1));
+    fn a_step_has_a_room() {
+        let first = ("crates/core/src/b/mod.rs", "//! * Pot 1. Do.\n//! | Pot 2 | do |\n");
+        let known =
+            "//! (Pot 1)\n/// Pot 1 and 2. Does, 4 times.\nlet s = \"S9\"; // Pot 2: `Pot 7`\ns.step(\"Pot 2\");\n";
+        assert_eq!(complaints(&[first, ("crates/core/src/c.rs", known)]), []);
+        assert_eq!(complaints(&[first, ("docs/a.md", "Pot 1 to 2, Pot 5 %, a Pot 4/0, Pot 7.5, Teapot 3\n")]), []);
+        let path = "crates/core/src/c.rs";
+        for wrong in ["Pot 3", "see Pot 1 and 3.", "(Pot 12)", "S1", "Step 2.", "see steps 1 to 2", "ab-S4: step 1"] {
+            assert_eq!(complaints(&[first, (path, &format!("fn a() {{}}\n/// {wrong}\n"))]), at(path, 2), "{wrong}");
+        }
+        assert_eq!(complaints(&[first, (path, "a();\ns.step(\"Pot 3\");\n")]), at(path, 2));
+        assert_eq!(complaints(&[first, (path, "//! * Pot 2. Again.\n")]), at(path, 1));
+        assert_eq!(complaints(&[first, ("docs/a.md", "S1 in step 1\n")]), at("docs/a.md", 1));
     }
 }

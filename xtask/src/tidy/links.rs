@@ -118,8 +118,12 @@ fn mentions(files: &Files) -> Vec<Finding> {
             // What a document links was checked before.
             let shown = line.replace("](", "](./");
             let pages = shown.split(|c: char| !c.is_alphanumeric() && !"/-_.".contains(c));
-            let pages = pages.map(|page| page.trim_end_matches('.')).filter(|page| page.ends_with(".md"));
-            let from_root = |page: &&str| page.starts_with("docs/") || (!document && page.contains('/'));
+            let pages = pages.map(|page| page.trim_end_matches('.'));
+            let from_root = |page: &&str| match page.rsplit_once('.') {
+                Some((_, "md")) => page.starts_with("docs/") || (!document && page.contains('/')),
+                Some((_, "rs")) => document && (page.starts_with("crates/") || page.starts_with("xtask/")),
+                _ => false,
+            };
             for page in pages.filter(from_root).filter(|page| !files.contains_key(*page)) {
                 findings.push(Finding::new(path, index + 1, format!("mentions `{page}`, which does not exist")));
             }
@@ -172,8 +176,9 @@ mod tests {
         let files = documents(&[
             ("a.rs", "//! See `docs/gone.md`.\nlet page = \"docs/gone.md\";\n    // Or notes/gone.md, not gone.md.\n"),
             ("A.md", "As docs/gone.md says, and sub/gone.md does not.\n"),
+            ("B.md", "It is in `crates/gone.rs`, not in `gone.rs`.\n"),
         ]);
-        assert_eq!(check(&files).len(), 3);
+        assert_eq!(check(&files).len(), 4);
     }
 
     #[test]

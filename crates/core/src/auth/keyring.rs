@@ -94,7 +94,7 @@ impl fmt::Debug for Keyring {
     }
 }
 
-/// Strangers whose MAC keys are kept. They can be derived again, so that when there are more all are forgotten.
+/// Strangers whose MAC keys are kept. They can be derived again, so when there are more all are forgotten.
 const STRANGERS_MAX: usize = 8_192;
 
 /// The party that a MAC key belongs to: all sessions of an identity share one key, their statements name the session.

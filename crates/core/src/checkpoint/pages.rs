@@ -1,6 +1,6 @@
 //! One version of all pages: a persistent radix tree with a digest at every node.
 //!
-//! Pages hang below four levels of 64-way nodes, so that every page number below 2²⁴ has one place. Versions share
+//! Pages hang below four levels of 64-way nodes, so every page number below 2²⁴ has one place. Versions share
 //! what they have in common: a clone costs nothing, a write copies the four nodes above the page, and
 //! [`Tree::seal`] hashes again only what lies above a page that was written.
 //!

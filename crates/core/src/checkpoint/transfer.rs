@@ -2,7 +2,7 @@
 //!
 //! The target is a certified checkpoint, so its root is known, and from there downwards the digest of everything
 //! that is asked for: a node's content proves the digests of its children, and a page is a child. Whatever arrives is
-//! checked before it is used, so that a liar can delay but not deceive, and cannot make this replica ask for more
+//! checked before it is used, so a liar can delay but not deceive, and cannot make this replica ask for more
 //! than the state holds. Subtrees that are here already (same place, same digest) are not fetched.
 //!
 //! * **Order.** Pages first, then the deepest nodes: what is known to be missing stays short, about a node's children

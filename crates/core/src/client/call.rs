@@ -17,7 +17,7 @@ pub(super) struct Key {
     pub(super) gist: Gist,
 }
 
-/// An outcome in a form that is quick to compare. Every correct replica sends a short result in full, so that it need
+/// An outcome in a form that is quick to compare. Every correct replica sends a short result in full, so it need
 /// not be hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gist {
@@ -61,7 +61,7 @@ struct Said {
 }
 
 impl Said {
-    /// Step 10.
+    /// Client 10.
     fn is_too_late(&self) -> bool {
         self.key.sequence == Sequence(0) && self.outcome == Outcome::Refused(Refusal::StaleTimestamp)
     }

@@ -1,10 +1,10 @@
 //! How a client that the cluster file does not name comes in and leaves: its part of [`crate::members`].
 //!
 //! # Steps
-//! J1. It asks every replica for a cookie until 2f+1 have given one. It takes the f+1 with the latest times: a faulty
-//!     replica that gives an old one does not make the JOIN expire.
-//! J2. JOIN goes to every replica, again and again like any request, and its result names identity and session.
-//! J3. LEAVE is a request of the session number that is kept for it.
+//! * Door 1. It asks every replica for a cookie until 2f+1 have given one. It takes the f+1 with the latest times: a
+//!   faulty replica that gives an old one does not make the JOIN expire.
+//! * Door 2. JOIN goes to every replica, again and again like any request, and its result names identity and session.
+//! * Door 3. LEAVE is a request of the session number that is kept for it.
 //!
 //! A process with many sessions joins once, with a client of its own for it (the *door*), and hands the
 //! [`Admission`] to all its sessions with [`Client::enter`].
@@ -62,8 +62,8 @@ impl Client {
         Completed { client, timestamp, result, instance, sequence, history, vouchers: 0, answers: Vec::new(), latency }
     }
 
-    /// J1. Begins to join. It ends as [`Completion::Done`] with an encoded [`Admission`], refused, or unknown. `nonce`
-    /// must not have been used before.
+    /// Door 1. Begins to join. It ends as [`Completion::Done`] with an encoded [`Admission`], refused, or unknown.
+    /// `nonce` must not have been used before.
     ///
     /// # Panics
     /// If a request is outstanding, or the cluster file names this client.
@@ -85,6 +85,7 @@ impl Client {
     }
 
     pub(super) fn ask_for_cookies(&mut self, now: Instant, out: &mut Outbox<Self>) {
+        out.step("Door 1");
         let Some(joining) = &self.joining else { return };
         let ask = Ask { nonce: joining.nonce };
         for replica in self.cluster.replicas().filter(|id| !joining.stamps.contains_key(id)) {
@@ -109,6 +110,7 @@ impl Client {
         stamps.sort_by_key(|stamp| core::cmp::Reverse(stamp.time));
         stamps.truncate(self.cluster.weak());
         stamps.sort_by_key(|stamp| stamp.replica);
+        out.step("Door 2");
         let join = Join { identification: joining.identification, stamps };
         // A clock that is far off would make a number that the replicas do not take.
         let (earliest, latest) = (join.time(), join.time() + self.cluster.limits.cookie_lifetime);
@@ -118,11 +120,12 @@ impl Client {
         self.ask_everybody(request, joining.begun, now, joining.deadline, out);
     }
 
-    /// J3. Ends as [`Completion::Done`], or as [`Completion::Ended`] if the session was over already.
+    /// Door 3. Ends as [`Completion::Done`], or as [`Completion::Ended`] if the session was over already.
     ///
     /// # Panics
     /// If a request is outstanding.
     pub fn leave(&mut self, now: Instant, admission: Admission, deadline: Instant, out: &mut Outbox<Self>) {
+        out.step("Door 3");
         assert!(!self.is_busy(), "one request at a time");
         self.enter(now, admission, CONTROL_SESSION);
         let request = self.request(now, Bytes::new(), false);
@@ -146,7 +149,7 @@ impl Client {
         self.call = Some(call);
     }
 
-    /// The deadline of J1: not enough replicas gave a cookie.
+    /// The deadline of Door 1: not enough replicas gave a cookie.
     pub(super) fn give_up_joining(&mut self, now: Instant, out: &mut Outbox<Self>) {
         let Some(joining) = &self.joining else { return };
         if now < joining.deadline {

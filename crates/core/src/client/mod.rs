@@ -1,41 +1,42 @@
 //! The client as a machine: one session, one request outstanding at a time.
 //!
 //! # Steps
-//! 1. An operation becomes a request with the next timestamp and the client's proof. A small one goes to the primary,
-//!    a big one to every replica (pbft-F22), a read-only one to every replica. One that is longer than the cluster
-//!    takes is refused here: no replica would keep it, or answer.
-//! 2. An ordered request is done when 2f+1 replicas gave the same result for the same position, each of them final or
-//!    tentative in one and the same view. 2f+1 rather than f+1 because read-only requests must see it (pbft-F21).
-//! 3. A read-only request is done when 2f+1 replicas gave the same result *at the same position*. If they cannot,
-//!    because of concurrent writes or of faults, it is asked again as one that is ordered, and is answered as a query
-//!    there: linearizable and live.
-//!    A *local* read goes to one replica, the next one each time, and its answer is taken for what it is: the word of
-//!    one, who may lie or lag behind. If it is silent, all are asked, and the first answer counts.
-//!    A read of *few* goes to some replicas only, and f+1 equal results are enough, wherever those replicas stand.
-//! 4. A request that waits too long goes to every replica, again and again with growing pauses, until its deadline.
-//!    At the deadline the outcome is unknown: it may or may not take effect.
+//! * Client 1. An operation becomes a request with the next timestamp and the client's proof. A small one goes to the
+//!   primary, a big one to every replica (pbft-F22), a read-only one to every replica. One that is longer than the
+//!   cluster takes is refused here: no replica would keep it, or answer.
+//! * Client 2. An ordered request is done when 2f+1 replicas gave the same result for the same position, each of them
+//!   final or tentative in one and the same view. 2f+1 rather than f+1 because read-only requests must see it
+//!   (pbft-F21).
+//! * Client 3. A read-only request is done when 2f+1 replicas gave the same result *at the same position*. If they
+//!   cannot, because of concurrent writes or of faults, it is asked again as one that is ordered, and is answered as a
+//!   query there: linearizable and live. A *local* read goes to one replica, the next one each time, and its answer is
+//!   taken for what it is: the word of one, who may lie or lag behind. If it is silent, all are asked, and the first
+//!   answer counts. A read of *few* goes to some replicas only, and f+1 equal results are enough, wherever those
+//!   replicas stand.
+//! * Client 4. A request that waits too long goes to every replica, again and again with growing pauses, until its
+//!   deadline. At the deadline the outcome is unknown: it may or may not take effect.
 //!
 //! In a composition of several instances:
 //!
-//! 5. The request names the instance that the client believes to be active. Quorum is asked at all replicas, ZLight and
-//!    Chain at the head, Ring at any entry, a Backup at the primary of its first view.
-//! 6. Quorum and ZLight: n equal answers, in result, position and history, commit. A client that has waited for some
-//!    multiple of its usual latency asks everybody once more (abs-P12); if that does not help, or two answers differ,
-//!    it panics.
-//! 7. Chain: the tail's answer with the MACs of all of the last f+1 places commits, or equal answers of all of them to
-//!    the repeated request. A limited Backup: 2f+1 equal final answers commit.
-//!    Ring: the exit's answer with the MACs of the last f+1 positions of its entry's way commits, or n equal answers to
-//!    the repeated request. It does not panic but sends its request signed; then f+1 replicas that say that every
-//!    correct one has executed it commit it as well.
-//! 8. A resilient ring is asked at all replicas, again and again. 2f+1 equal answers, in result, position and history,
-//!    commit; or f+1 that say that 2f+1 have signed the state with it: one of those who say so is correct.
-//! 9. f+1 replicas that say that a later instance is active convince: the client asks everybody again there, with the
-//!    same timestamp, so that the operation is executed at most once. When the only replica that it asked says so, it
-//!    asks the others at once.
+//! * Client 5. The request names the instance that the client believes to be active. Quorum is asked at all replicas,
+//!   ZLight and Chain at the head, Ring at any entry, a Backup at the primary of its first view.
+//! * Client 6. Quorum and ZLight: n equal answers, in result, position and history, commit. A client that has waited
+//!   for some multiple of its usual latency asks everybody once more (abs-P12); if that does not help, or two answers
+//!   differ, it panics.
+//! * Client 7. Chain: the tail's answer with the MACs of all of the last f+1 places commits, or equal answers of all of
+//!   them to the repeated request. A limited Backup: 2f+1 equal final answers commit. Ring: the exit's answer with the
+//!   MACs of the last f+1 positions of its entry's path commits, or n equal answers to the repeated request. It does
+//!   not panic but sends its request signed; then f+1 replicas that say that every correct one has executed it commit
+//!   it as well.
+//! * Client 8. A resilient ring is asked at all replicas, again and again. 2f+1 equal answers, in result, position and
+//!   history, commit; or f+1 that say that 2f+1 have signed the state with it: one of those who say so is correct.
+//! * Client 9. f+1 replicas that say that a later instance is active convince: the client asks everybody again there,
+//!   with the same timestamp, so that the operation is executed at most once. When the only replica that it asked says
+//!   so, it asks the others at once.
 //!
-//! 10. f+1 replicas that say TOO LATE end a call without a result: `unanswered.rs`.
-//! 11. A request that was undone because it came after a disputed one ([`crate::dissent`]) has had no effect, and never
-//!     will: its operation is asked for again, as a new request.
+//! * Client 10. f+1 replicas that say TOO LATE end a call without a result: `unanswered.rs`.
+//! * Client 11. A request that was undone because it came after a disputed one ([`crate::dissent`]) has had no effect,
+//!   and never will: its operation is asked for again, as a new request.
 //!
 //! A client that the cluster file does not name joins first: `door.rs`.
 //!
@@ -190,6 +191,7 @@ impl Client {
             false => self.request(now, submit.operation, read_only),
         };
         let read = if read_only { submit.read.within(&self.cluster) } else { Read::Quorum };
+        out.step("Client 1");
         self.ask_besides(out);
         match read {
             Read::Quorum => self.transmit(&request, out),
@@ -259,10 +261,14 @@ impl Client {
         }
     }
 
-    /// Step 1.
+    /// Client 1.
     fn transmit(&self, request: &Request, out: &mut Outbox<Self>) {
         let everybody = request.read_only || request.operation.len() > self.cluster.limits.inline_bytes_max;
         let to = self.first_receivers(request.timestamp, everybody);
+        if self.asked.hands_on() {
+            out.step("Client 5");
+            self.half().asks().into_iter().for_each(|step| out.step(step));
+        }
         out.send(to, Message::Request(request.clone()));
     }
 
@@ -303,7 +309,10 @@ impl Client {
         };
         match verdict {
             Verdict::Open => {}
-            Verdict::Accepted(_) if !part.is_resilient() => self.give_up(now, out),
+            Verdict::Accepted(_) if !part.is_resilient() => {
+                out.step("Client 10");
+                self.give_up(now, out);
+            }
             Verdict::Accepted(key) => {
                 let vouchers = call.vouchers(&key);
                 self.complete(now, key, vouchers, Digest::ZERO, None, out);
@@ -323,7 +332,7 @@ impl Client {
         }
     }
 
-    /// Steps 2, 3, 6 and 7: enough replicas agree.
+    /// Client 2, 3, 6 and 7: enough replicas agree.
     fn complete(
         &mut self,
         now: Instant,
@@ -336,8 +345,10 @@ impl Client {
         let Some(call) = self.call.take() else { return };
         let result = outcome.map_or_else(|| call.result(&key), |outcome| Completion::of(&outcome));
         if result == Completion::Refused(Refusal::Undone) && !call.request.client.identity.is_joining() {
+            out.step("Client 11");
             return self.ask_anew(now, call, out);
         }
+        out.step(self.accepting(&call.request, &result));
         let timestamp = call.request.timestamp;
         // The word of one replica, or of a few, is no measure for the others.
         let is_measure = call.read == Read::Quorum;
@@ -357,8 +368,9 @@ impl Client {
         out.notify(Completed { client, timestamp, result, instance, sequence, history, vouchers, answers, latency });
     }
 
-    /// Step 3: the read cannot be answered by enough equal replies; order it instead.
+    /// Client 3: the read cannot be answered by enough equal replies; order it instead.
     fn fall_back(&mut self, now: Instant, out: &mut Outbox<Self>) {
+        out.step("Client 3");
         if let Some(call) = self.call.take() {
             self.ask_anew(now, call, out);
         }
@@ -376,7 +388,7 @@ impl Client {
         self.call = Some(call);
     }
 
-    /// Step 4.
+    /// Client 4.
     fn on_retry(&mut self, now: Instant, out: &mut Outbox<Self>) {
         self.retry_at = None;
         let base = self.cluster.limits.client_retry;
@@ -396,6 +408,7 @@ impl Client {
         } else if !self.asked.part.is_resilient() {
             self.on_impatience(now, out);
         } else {
+            out.step("Client 4");
             call.attempts += 1;
             call.retry_at = now + base.doubled(call.attempts.min(RETRY_DOUBLINGS_MAX), Duration(u64::MAX));
             out.send(Destination::Replicas, Message::Request(call.request.clone()));

@@ -1,4 +1,4 @@
-//! Whose word a read is taken on (step 3 of the [module](super)).
+//! Whose word a read is taken on (Client 3 of the [module](super)).
 
 use super::{Call, Client};
 use crate::client::Read;

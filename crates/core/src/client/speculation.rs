@@ -1,10 +1,11 @@
-//! The client's part in instances that may abort, and its way from one to the next: steps 5 to 8 of the
+//! The client's part in instances that may abort, and its way from one to the next: Client 5 to 8 of the
 //! [module](super).
 
-use super::Client;
 use super::call::{Gist, Key};
+use super::{Client, Completion};
 use crate::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp};
-use crate::machine::{Destination, Outbox};
+use crate::machine::{Destination, Outbox, Step};
+use crate::message::Request;
 use crate::protocols::speculative::{Asking, ClientHalf, Complaint, Response, Settled, Verdict};
 use crate::registry::{ClientMemory, Message, half_of, settled};
 use crate::schedule::Part;
@@ -48,7 +49,7 @@ impl Client {
         self.usual_latency = Duration((7 * self.usual_latency.0 + latency.0) / 8);
     }
 
-    /// Step 5: where the request goes first.
+    /// Client 5: where the request goes first.
     pub(super) fn first_receivers(&self, timestamp: Timestamp, everybody: bool) -> Destination {
         self.half().first(&self.asking(), timestamp, everybody)
     }
@@ -68,7 +69,21 @@ impl Client {
         said
     }
 
-    /// Step 6: a speculative answer.
+    /// The step with which a call ends.
+    pub(super) fn accepting(&self, request: &Request, result: &Completion) -> Step {
+        match self.part() {
+            _ if matches!(result, Completion::TooLate(_)) => "Client 10",
+            Part::Backup(_) | Part::Unreplicated if request.read_only => "Client 3",
+            Part::Backup(_) | Part::Unreplicated if !self.asked.hands_on() => "Client 2",
+            Part::Quorum | Part::ZLight => "Client 6",
+            Part::Chain | Part::RingFast | Part::Backup(_) | Part::Unreplicated => "Client 7",
+            Part::RingResilient => "Client 8",
+            #[cfg(test)]
+            Part::Sample => "Client 6",
+        }
+    }
+
+    /// Client 6: a speculative answer.
     pub(super) fn on_response(&mut self, now: Instant, from: ReplicaId, response: Response, out: &mut Outbox<Self>) {
         let ours = response.client == self.id && response.instance == self.instance;
         if !ours || !self.half().counts(&self.asking(), from) {
@@ -84,7 +99,7 @@ impl Client {
         }
     }
 
-    /// Steps 6 and 7: what only the protocol that is asked says.
+    /// Client 6 and 7: what only the protocol that is asked says.
     pub(super) fn on_own(&mut self, now: Instant, from: ReplicaId, message: Message, out: &mut Outbox<Self>) {
         self.recall(|memory, client| memory.hear(&client.asking(), from, &message));
         let Some(waits_for) = self.call.as_ref().map(|call| call.request.timestamp) else { return };
@@ -93,7 +108,7 @@ impl Client {
         }
     }
 
-    /// Steps 7 and 8: a replica of a ring says that every correct one has executed the request, or that 2f+1 have. Of
+    /// Client 7 and 8: a replica of a ring says that every correct one has executed the request, or that 2f+1 have. Of
     /// f+1 that say the same one is correct.
     pub(super) fn on_certain(&mut self, now: Instant, from: ReplicaId, response: Response, out: &mut Outbox<Self>) {
         let ours = response.client == self.id && response.instance == self.instance;
@@ -103,8 +118,8 @@ impl Client {
             return;
         }
         call.certain.insert(from, response.clone());
-        let alike = call.certain.iter().filter(|(_, other)| **other == response).map(|(id, _)| *id);
-        let vouchers = alike.fold(0_u64, |bits, id| bits | 1 << id.0);
+        let equal = call.certain.iter().filter(|(_, other)| **other == response).map(|(id, _)| *id);
+        let vouchers = equal.fold(0_u64, |bits, id| bits | 1 << id.0);
         if response.outcome.is_whole() && vouchers.count_ones() as usize >= self.cluster.weak() {
             let Response { position, history, outcome, .. } = response;
             self.settle(now, Settled { position, history, outcome, vouchers }, out);
@@ -112,6 +127,7 @@ impl Client {
     }
 
     fn settle(&mut self, now: Instant, settled: Settled, out: &mut Outbox<Self>) {
+        self.half().accepts().into_iter().for_each(|step| out.step(step));
         if let Some(call) = &self.call {
             let latency = now - call.asked;
             // Its time, and not whether others were asked: somebody who lies may have been the reason for that.
@@ -127,10 +143,11 @@ impl Client {
         self.complete(now, key, settled.vouchers, settled.history, Some(settled.outcome), out);
     }
 
-    /// Step 6: T has passed. The first time everybody is asked, then the client panics.
+    /// Client 6: T has passed. The first time everybody is asked, then the client panics.
     pub(super) fn on_impatience(&mut self, now: Instant, out: &mut Outbox<Self>) {
         let patience = self.patience();
         let Some(call) = &mut self.call else { return };
+        out.step("Client 6");
         call.attempts += 1;
         call.retry_at = now + patience;
         if call.attempts > 1 {
@@ -153,6 +170,7 @@ impl Client {
                 request.sign(&self.keyring).into()
             }
             Complaint::Panic => {
+                out.step("Switch 1");
                 let panic = Panic { client: self.id, timestamp: call.request.timestamp };
                 Switch { instance: self.instance, message: SwitchMessage::Panic(panic) }.into()
             }
@@ -161,7 +179,7 @@ impl Client {
         out.send(Destination::Replicas, said);
     }
 
-    /// Step 9: a replica says which instance is active. f+1 of them convince.
+    /// Client 9: a replica says which instance is active. f+1 of them convince.
     pub(super) fn on_active(
         &mut self,
         now: Instant,
@@ -181,6 +199,7 @@ impl Client {
         claims.sort_by_key(|claim| core::cmp::Reverse(*claim));
         let proved = claims.get(self.cluster.f).copied().filter(|proved| *proved > self.instance);
         let Some(proved) = proved else { return self.ask_others(now, is_news, out) };
+        out.step("Client 9");
         (self.instance, self.asked) = (proved, self.cluster.specification(proved));
         self.view = self.asked.view;
         self.active.retain(|_, claim| *claim > proved);

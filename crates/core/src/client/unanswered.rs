@@ -1,4 +1,4 @@
-//! How a call ends that nobody answers: at its deadline, or because it is too late (step 10 of the [module](super)).
+//! How a call ends that nobody answers: at its deadline, or because it is too late (Client 10 of the [module](super)).
 //!
 //! # Too late
 //! A client table keeps a bounded number of sessions of an identity. When a session is evicted while a request of it is
@@ -7,7 +7,7 @@
 //! one that panics would stop every instance that may abort.
 //!
 //! So a replica that is asked by the client itself says TOO LATE ([`crate::message::Reply::too_late`]). It says so of
-//! its present state, wherever that stands in the history, so that the words of two replicas add up whatever their
+//! its present state, wherever that stands in the history, so the words of two replicas add up whatever their
 //! positions are. f liars end no call. Of f+1 one is correct, and what the client may conclude is what follows from one
 //! correct replica's state:
 //!
@@ -22,7 +22,7 @@
 //! *It ends.* Once the session is evicted in what is final, every correct replica says TOO LATE as soon as it has
 //! executed that and is asked; from its second attempt on a client asks all. A replica whose last batch is tentative
 //! waits with it as with a read: fewer than f+1 correct ones can be kept from both committing and undoing that batch
-//! (`protocols/pbft/status.rs`), so that f+1 others remain.
+//! (`protocols/pbft/status.rs`), so f+1 others remain.
 
 use super::{Client, Completed, Completion};
 use crate::machine::Outbox;

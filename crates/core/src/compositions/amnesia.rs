@@ -5,14 +5,14 @@
 //! faulty replicas until it takes part again.
 //!
 //! # Steps
-//! * A1. It writes down that it abstains, then asks all others which instance they are in, until 2f+1 have told. LOST
-//!   carries the time of the question and HERE repeats it: what somebody said before the loss does not count.
-//! * A2. Meanwhile it learns. It opens what somebody proves, fetches state and bodies, and gives them to others. In an
-//!   instance that speculates it does nothing else ([`Running::Silent`](super::Running::Silent)). In a Backup it
+//! * Amnesia 1. It writes down that it abstains, then asks all others which instance they are in, until 2f+1 have told.
+//!   LOST carries the time of the question and HERE repeats it: what somebody said before the loss does not count.
+//! * Amnesia 2. Meanwhile it learns. It opens what somebody proves, fetches state and bodies, and gives them to others.
+//!   In an instance that speculates it does nothing else ([`Running::Silent`](super::Running::Silent)). In a Backup it
 //!   executes what the others order, and the order abstains by its own rule A, so that a long Backup need not end
 //!   before this replica votes again.
-//! * A3. It waits until it has come to the instances that 2f+1 others named. Let m be the latest of these. It writes
-//!   down m + 1, and is a replica like any other in each instance that it opens from m + 2 on.
+//! * Amnesia 3. It waits until it has come to the instances that 2f+1 others named. Let m be the latest of these. It
+//!   writes down m + 1, and is a replica like any other in each instance that it opens from m + 2 on.
 //!
 //! # Why it is safe
 //! It said nothing about an instance after m + 1. To have opened m + 2 it needed a proof that m + 1 had ended. Of the
@@ -41,7 +41,7 @@ use crate::switching::{Amnesia, Surroundings, SwitchMessage};
 use crate::time::Instant;
 
 impl<S: Service> Composite<S> {
-    /// A1, after a start.
+    /// Amnesia 1, after a start.
     pub(super) fn begin_to_ask(&self, s: &mut Surroundings<'_, impl Speaker>) {
         if let Some(amnesia) = s.amnesia {
             amnesia.ask(s.now);
@@ -50,14 +50,15 @@ impl<S: Service> Composite<S> {
         }
     }
 
-    /// A1. Whether this replica has to ask where the others are.
+    /// Amnesia 1. Whether this replica has to ask where the others are.
     pub(super) fn ask_where(&self, s: &mut Surroundings<'_, impl Speaker>) -> bool {
         let Some(question) = s.amnesia.as_ref().and_then(Amnesia::question) else { return false };
+        s.step("Amnesia 1");
         s.send(Destination::Replicas, self.switch(SwitchMessage::Lost(question)));
         true
     }
 
-    /// A1: somebody lost its log.
+    /// Amnesia 1: somebody lost its log.
     pub(super) fn on_lost(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker>,
@@ -65,6 +66,7 @@ impl<S: Service> Composite<S> {
         instance: InstanceId,
         question: Instant,
     ) {
+        s.step("Amnesia 1");
         s.send(Destination::Replica(from), self.switch(SwitchMessage::Here(question)));
         if instance < self.instance {
             let message = self.switch(SwitchMessage::Behind(())).into();
@@ -72,7 +74,7 @@ impl<S: Service> Composite<S> {
         }
     }
 
-    /// A1: the answer.
+    /// Amnesia 1: the answer.
     pub(super) fn on_here(
         s: &mut Surroundings<'_, impl Speaker>,
         from: ReplicaId,
@@ -82,13 +84,14 @@ impl<S: Service> Composite<S> {
         s.amnesia.iter_mut().for_each(|amnesia| amnesia.note_answer(from, instance, question));
     }
 
-    /// A3.
+    /// Amnesia 3.
     pub(super) fn look_back(&self, s: &mut Surroundings<'_, impl Speaker>) {
         let enough = s.cluster.strong();
         if let Some(amnesia) = s.amnesia
             && amnesia.look_back(self.instance, enough)
         {
             let record = amnesia.record();
+            s.step("Amnesia 3");
             s.persist(self.instance, record);
         }
     }

@@ -1,4 +1,4 @@
-//! A schedule of instances, of which one runs: steps S1 to S5 of [`crate::switching`].
+//! A schedule of instances, of which one runs: Switch 1 to 5 of [`crate::switching`].
 
 use super::early::Early;
 use super::jump::Jump;

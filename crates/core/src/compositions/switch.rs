@@ -1,4 +1,4 @@
-//! How a composition goes from one instance to the next: the handlers of steps S2 to S5 of [`crate::switching`].
+//! How a composition goes from one instance to the next: the handlers of Switch 2 to 5 of [`crate::switching`].
 
 use super::composite::{BODIES_BYTES_MAX, Composite, LastSwitch};
 use super::resumed::snapshot_at;
@@ -27,15 +27,16 @@ use alloc::vec::Vec;
 const HEAD_PARTS: u64 = 4;
 
 impl<S: Service> Composite<S> {
-    /// S2: a client was not served in time.
+    /// Switch 2: a client was not served in time.
     pub(super) fn on_panic(&mut self, s: &mut Surroundings<'_, impl Speaker>, client: ClientId) {
+        s.step("Switch 2");
         self.waiting.insert(client);
         if let Some(instance) = self.running_mut().open_mut() {
             instance.panicked(s);
         }
     }
 
-    /// S2 and S3: another replica has stopped. What follows from it is up to [`Composite::look`].
+    /// Switch 2 and 3: another replica has stopped. What follows from it is up to [`Composite::look`].
     pub(super) fn on_abort(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker>,
@@ -59,12 +60,13 @@ impl<S: Service> Composite<S> {
             // It says nothing more itself; others may still need that to come to their end.
             ring.on_stable(s, from, stable.clone());
         }
+        s.step("Switch 2");
         self.reports.insert(from, report.clone());
         self.stopped_at.get_or_insert(s.now);
     }
 
-    /// S2: f+1 others have stopped. What this replica knows counts, not when it learnt it: the reports may all have
-    /// come while it was still opening the instance, and perhaps nothing else will ever make it stop.
+    /// Switch 2: f+1 others have stopped. What this replica knows counts, not when it learnt it: the reports may all
+    /// have come while it was still opening the instance, and perhaps nothing else will ever make it stop.
     fn follow(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let others = self.reports.keys().filter(|id| **id != s.me).count();
         if others < s.cluster.weak() {
@@ -108,8 +110,9 @@ impl<S: Service> Composite<S> {
         }
     }
 
-    /// S3: other reports prove another history, and an instance that needs all replicas gets nowhere if they begin with
-    /// different ones. So the head's proof is waited for, a little. A Backup agrees on one by itself (S6).
+    /// Switch 3: other reports prove another history, and an instance that needs all replicas gets nowhere if they
+    /// begin with different ones. So the head's proof is waited for, a little. A Backup agrees on one by itself (Switch
+    /// 6).
     fn leaves_it_to_the_head(&mut self, s: &mut Surroundings<'_, impl Speaker>, next: InstanceId) -> bool {
         let what = s.cluster.specification(next);
         if what.part.is_backup() || what.head == s.me {
@@ -121,13 +124,14 @@ impl<S: Service> Composite<S> {
         s.now < until
     }
 
-    /// S2: says that this replica has stopped, again at every time-out.
+    /// Switch 2: says that this replica has stopped, again at every time-out.
     pub(super) fn announce(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         if self.announced.is_some() {
             return;
         }
         let report = self.running().open().and_then(|instance| instance.report().cloned());
         let Some(report) = report else { return };
+        s.step("Switch 2");
         self.announced = Some(s.now);
         self.stopped_at.get_or_insert(s.now);
         self.reports.insert(s.me, (*report).clone());
@@ -139,7 +143,7 @@ impl<S: Service> Composite<S> {
         Switch { instance: self.instance, message }
     }
 
-    /// S3: somebody proves that a later instance may run.
+    /// Switch 3: somebody proves that a later instance may run.
     pub(super) fn on_init(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker>,
@@ -163,7 +167,7 @@ impl<S: Service> Composite<S> {
         self.asked_for_proof.1 &= from.replica().map_or(u64::MAX, |id| !(1 << id.0));
     }
 
-    /// S3 to S5: leaves the instance that runs, for good, and goes to a later one.
+    /// Switch 3 to 5: leaves the instance that runs, for good, and goes to a later one.
     fn advance(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker>,
@@ -171,6 +175,7 @@ impl<S: Service> Composite<S> {
         proof: Arc<Proof>,
         history: AbortHistory,
     ) {
+        s.step("Switch 3");
         self.stopped_at.get_or_insert(s.now);
         self.stop_reason = if history.low_load { SwitchReason::LittleLoad } else { self.reason(instance) };
         let old = self.running.take().expect("an instance runs between steps");
@@ -213,7 +218,8 @@ impl<S: Service> Composite<S> {
         }
     }
 
-    /// R2 of [`crate::protocols::ring_resilient`]: whether the sequencer's init history may replace this replica's own.
+    /// Resilient 2 of [`crate::protocols::ring_resilient`]: whether the sequencer's init history may replace this
+    /// replica's own.
     pub(super) fn may_begin_again(
         &self,
         s: &Surroundings<'_, impl Speaker>,
@@ -267,9 +273,10 @@ impl<S: Service> Composite<S> {
         self.running().open().map_or(SwitchReason::OthersStopped, Instance::left_because)
     }
 
-    /// S4 is done: the instance runs.
+    /// Switch 4 is done: the instance runs.
     fn finish_opening(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let Some(Running::Opening(opening)) = self.running.take() else { return };
+        s.step("Switch 4");
         let (opening, mut ledger) = *opening;
         if let Some(divergence) = opening.divergence() {
             s.out.notify(Notice::Repaired(Box::new(divergence)));
@@ -300,8 +307,9 @@ impl<S: Service> Composite<S> {
         self.opened(s);
     }
 
-    /// S5: those who wait are told, and what came too early is looked at again.
+    /// Switch 5: those who wait are told, and what came too early is looked at again.
     pub(super) fn opened(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
+        s.step("Switch 5");
         let took = self.stopped_at.take().map_or(Duration(0), |at| s.now - at);
         self.last_switch = LastSwitch { reason: self.stop_reason, took };
         let part = s.cluster.part(self.instance);
@@ -314,8 +322,9 @@ impl<S: Service> Composite<S> {
         }
     }
 
-    /// S5: somebody speaks to an instance that is over.
+    /// Switch 5: somebody speaks to an instance that is over.
     pub(super) fn tell(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, message: &Message) {
+        s.step("Switch 5");
         match (from, message) {
             (Principal::Client(_), Message::Request(Request { client, .. }))
             | (

@@ -7,22 +7,22 @@
 //! order does.
 //!
 //! # Steps
-//! W1. *CLOSE.* A client that the cluster file names asks, in the session number `CONTROL_SESSION`. It is ordered
-//!     like any other request, and what it carries means nothing. A query in that session is a query.
-//! W2. *Permission.* At its position the service is asked ([`Service::may_close`]). Whoever may not is refused as
-//!     [`Refusal::Unauthorized`], and nothing has changed.
-//! W3. *The mark.* Otherwise that position is noted in the page that holds the rest of the state, and is the result.
-//!     Whoever asks again, and may, is told the same position.
-//! W4. *From there on* every other new request is refused as [`Refusal::Closed`] at its own position, JOINs included.
-//!     Queries go on, ordered or not; LEAVE is no matter of the service, and goes on as well. What was executed before
-//!     is answered again as ever.
-//! W5. *The successor* begins with the service's pages of any checkpoint that has the mark. Its digest is another one,
-//!     so that no MAC and no signature of this cluster means anything there, whoever keeps his keys.
+//! * Closing 1. *CLOSE.* A client that the cluster file names asks, in the session number `CONTROL_SESSION`. It is
+//!   ordered like any other request, and what it carries means nothing. A query in that session is a query.
+//! * Closing 2. *Permission.* At its position the service is asked ([`Service::may_close`]). Whoever may not is refused
+//!   as [`Refusal::Unauthorized`], and nothing has changed.
+//! * Closing 3. *The mark.* Otherwise that position is noted in the page that holds the rest of the state, and is the
+//!   result. Whoever asks again, and may, is told the same position.
+//! * Closing 4. *From there on* every other new request is refused as [`Refusal::Closed`] at its own position, JOINs
+//!   included. Queries go on, ordered or not; LEAVE is no matter of the service, and goes on as well. What was executed
+//!   before is answered again as ever.
+//! * Closing 5. *The successor* begins with the service's pages of any checkpoint that has the mark. Its digest is
+//!   another one, so no MAC and no signature of this cluster means anything there, whoever keeps his keys.
 //!
 //! # Why it is safe
 //! *Nothing acknowledged is left behind.* The mark is a function of the history, like the client table. A write that is
 //! acknowledged as executed stands before the mark, and then its effects are in every state that has the mark. *All
-//! such states are alike to the successor*: behind the mark no operation reaches [`Service::execute`] and no JOIN
+//! such states are equal to the successor*: behind the mark no operation reaches [`Service::execute`] and no JOIN
 //! [`Service::authorize`], and whatever else is asked of the service may not write. So it does not matter which of them
 //! is backed up, or when. *It is undone with its batch*: the mark is in a page, hence rolled back, ruled upon and
 //! transferred with the rest; while its batch is tentative nobody is told of it for good. *It cannot be taken back*
@@ -41,13 +41,13 @@ impl<S: Service> Estate<S> {
         self.meta.closed().filter(is_final)
     }
 
-    /// Step W4: why the next request is not executed, if the cluster is closed.
+    /// Closing 4: why the next request is not executed, if the cluster is closed.
     pub(super) fn shut(&self, request: &Request) -> Option<Refusal> {
         let goes_on = request.is_ordered_query() || request.is_close();
         self.meta.closed().filter(|_| !goes_on).map(|_| Refusal::Closed)
     }
 
-    /// Steps W2 and W3.
+    /// Closing 2 and 3.
     pub(super) fn close(&mut self, asker: &Asker) -> Outcome {
         let may_close = self.service.may_close(asker);
         self.note_effects(&[may_close.into()]);

@@ -26,7 +26,7 @@ pub fn genesis_of<S: Service>(cluster: &Cluster, service: S, old: &Tree) -> Resu
     Ok(target)
 }
 
-/// The state with which the successor of a cluster begins that was closed ([`crate::estate`], step W5): the same, but
+/// The state with which the successor of a cluster begins that was closed ([`crate::estate`], Closing 5): the same, but
 /// the service is not asked, for it is the one that wrote the pages. `None` if this state is not that of a cluster that
 /// was closed.
 pub fn successor_of(cluster: &Cluster, old: &Tree) -> Option<Tree> {

@@ -1,4 +1,4 @@
-//! What this replica's requests did, one by one, and what a ruling has refused of them: steps D1 and D5 of
+//! What this replica's requests did, one by one, and what a ruling has refused of them: Dissent 1 and 5 of
 //! [`crate::dissent`].
 
 use super::{Estate, Summary};

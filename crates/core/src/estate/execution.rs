@@ -183,7 +183,7 @@ impl<S: Service> Estate<S> {
         Outcome::Done { result, effects: self.meta.effects }
     }
 
-    /// Step M3 of [`crate::members`].
+    /// Members 3 of [`crate::members`].
     fn join(&mut self, cluster: &Cluster, request: &Request, agreed: Agreed) -> Result<Outcome, Refusal> {
         let (Some(join), Some(credential)) = (request.join(), request.credential()) else {
             return Err(Refusal::Unauthorized);

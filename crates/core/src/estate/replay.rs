@@ -14,7 +14,7 @@ impl<S: Service> Estate<S> {
 
     /// Goes back to the version at `from`, executes what led from there to the newest version, and returns the root of
     /// that; `None` if the batches are not here any more. Why a replica went wrong shows in it: was it the batches, or
-    /// something beside them? The state is the newest version again only by accident, so that another one is to be
+    /// something beside them? The state is the newest version again only by accident, so another one is to be
     /// installed next.
     ///
     /// # Errors

@@ -5,7 +5,7 @@
 //! down while the host runs. The log says up to which position it is durable, and that only goes up.
 //!
 //! 1. A `Persist` is handed to the log, and [`HoldBack::wait_for`] is told the log's position after it.
-//! 2. An `Append` is handed to the log, and that is all. It takes a position, so that whoever waits for a later record
+//! 2. An `Append` is handed to the log, and that is all. It takes a position, so whoever waits for a later record
 //!    waits for it as well.
 //! 3. Before anything leaves, a message or a notice, [`HoldBack::is_open`] is asked, in the order of the effects. If it
 //!    is not, [`HoldBack::hold`] takes what was to leave. What may leave at once is not moved through here: messages
@@ -23,7 +23,7 @@
 //! it is durable; and the host acts on it where no replica can undo anything.
 //!
 //! **A write that fails** is never durable, and neither is what comes after it. The host stops as in a crash: it asks
-//! the log no more, and drops this with all that it holds. Nobody has heard any of that, so that the machine may come
+//! the log no more, and drops this with all that it holds. Nobody has heard any of that, so the machine may come
 //! back from the log as if it had never been said. A host that sees, as a simulator does, what a crash has left on the
 //! disk can still tell [`HoldBack::durable_to`] and learn what has become true.
 

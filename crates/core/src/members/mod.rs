@@ -4,25 +4,25 @@
 //! `dynamic_clients = true`; the service is asked whether it may join ([`crate::service::Service::authorize`]).
 //!
 //! # Steps
-//! M1. *Cookies.* The client asks every replica for a cookie: that replica's signature on the client's key, a nonce of
-//!     the client's and the replica's time. The replica answers whoever proved to hold the key at the other end of the
-//!     link, keeps nothing, and says no more than it was asked (prac-F23).
-//! M2. *JOIN.* The client signs a request with f+1 cookies of different replicas in it: one of them is from a correct
-//!     replica, which met the holder of the key. The request is ordered like any other.
-//! M3. *Admission.* At its position JOIN is executed against the replicated state, with the agreed time: are the
-//!     cookies fresh, may the key's present session be replaced yet (prac-F28), is there room, does the service agree?
-//!     Then the key gets a number (an [`IdentityId`](crate::ids::IdentityId) above those of the cluster file) and a
-//!     session id. A key has one session at most: joining again ends the one before. The number of a JOIN, its
-//!     timestamp, is at most `cookie_lifetime` beyond its cookies' time, so that no clock closes a key for ever.
-//! M4. *Requests* carry the key and the session id beside the signature, which covers both (`Credential`). Checking
-//!     the signature needs nothing but the request. Whether key and session are members is decided at execution, where
-//!     it is the same everywhere: a request of no member is not executed, and nobody is blamed for it (prac-F26). So a
-//!     request that overtakes its JOIN need not be parked.
-//! M5. *LEAVE* is a request too, in the session number `CONTROL_SESSION`. The session ends; its reply is kept for
-//!     those who ask again.
-//! M6. *Eviction.* While there is room nobody is evicted, however long it has been silent. When there is none, a JOIN
-//!     takes the place that has been out of use longest, if that is longer than `Limits::session_stale_after` of agreed
-//!     time (prac-F27); otherwise it is refused.
+//! * Members 1. *Cookies.* The client asks every replica for a cookie: that replica's signature on the client's key, a
+//!   nonce of the client's and the replica's time. The replica answers whoever proved to hold the key at the other end
+//!   of the link, keeps nothing, and says no more than it was asked (prac-F23).
+//! * Members 2. *JOIN.* The client signs a request with f+1 cookies of different replicas in it: one of them is from a
+//!   correct replica, which met the holder of the key. The request is ordered like any other.
+//! * Members 3. *Admission.* At its position JOIN is executed against the replicated state, with the agreed time: are
+//!   the cookies fresh, may the key's present session be replaced yet (prac-F28), is there room, does the service
+//!   agree? Then the key gets a number (an [`IdentityId`](crate::ids::IdentityId) above those of the cluster file) and
+//!   a session id. A key has one session at most: joining again ends the one before. The number of a JOIN, its
+//!   timestamp, is at most `cookie_lifetime` beyond its cookies' time, so no clock closes a key for ever.
+//! * Members 4. *Requests* carry the key and the session id beside the signature, which covers both (`Credential`).
+//!   Checking the signature needs nothing but the request. Whether key and session are members is decided at execution,
+//!   where it is the same everywhere: a request of no member is not executed, and nobody is blamed for it (prac-F26).
+//!   So a request that overtakes its JOIN need not be parked.
+//! * Members 5. *LEAVE* is a request too, in the session number `CONTROL_SESSION`. The session ends; its reply is kept
+//!   for those who ask again.
+//! * Members 6. *Eviction.* While there is room nobody is evicted, however long it has been silent. When there is none,
+//!   a JOIN takes the place that has been out of use longest, if that is longer than `Limits::session_stale_after` of
+//!   agreed time (prac-F27); otherwise it is refused.
 //!
 //! # Before any of that: admission by each replica
 //! A replica looks the key up in *its* state before it does any work for a request: what is not its member's does not

@@ -1,6 +1,6 @@
 //! The replicated table of those who have joined. See the [module](super).
 //!
-//! **Pages.** Members lie in numbered slots; a page holds [`SLOTS_PER_PAGE`] of them, so that no choice of keys makes
+//! **Pages.** Members lie in numbered slots; a page holds [`SLOTS_PER_PAGE`] of them, so no choice of keys makes
 //! one page large. Page 0 holds the number of Joins so far.
 
 use crate::clients::Entry;
@@ -205,7 +205,7 @@ impl Members {
         }
     }
 
-    /// Step M3: where a JOIN that is new finds room, at an agreed time.
+    /// Members 3: where a JOIN that is new finds room, at an agreed time.
     ///
     /// # Errors
     /// Why there is none.
@@ -236,7 +236,7 @@ impl Members {
         joins
     }
 
-    /// Step M6: the first slot that is free, or the one that was free for the taking longest.
+    /// Members 6: the first slot that is free, or the one that was free for the taking longest.
     fn free_slot(&self, limits: &Limits, now: Instant) -> Option<(u32, Option<Admission>)> {
         if self.slots.len() < limits.members_max.min(MEMBERS_MAX) {
             let taken = self.slots.keys().copied();
@@ -247,7 +247,7 @@ impl Members {
         (until < now).then_some((slot, self.slots[&slot].live()))
     }
 
-    /// Step M3: the service agrees. `entry` is the JOIN with its reply, `cookies` its cookies' time.
+    /// Members 3: the service agrees. `entry` is the JOIN with its reply, `cookies` its cookies' time.
     pub fn admit(&mut self, room: Room, credential: &Credential, entry: Entry, cookies: Instant, now: Instant) {
         self.joins = self.next_join();
         self.remove(room.slot);
@@ -271,7 +271,7 @@ impl Members {
         self.dirty.insert(page_of(*slot));
     }
 
-    /// A member's request was executed. Noted to a sixteenth of the time that makes it stale, so that most requests
+    /// A member's request was executed. Noted to a sixteenth of the time that makes it stale, so most requests
     /// leave the page as it is.
     pub fn touch(&mut self, identity: IdentityId, limits: &Limits, now: Instant) {
         let Some(slot) = self.by_identity.get(&identity) else { return };
@@ -282,7 +282,7 @@ impl Members {
         }
     }
 
-    /// Step M5.
+    /// Members 5.
     pub fn leave(&mut self, identity: IdentityId, entry: Entry, now: Instant) {
         let Some(slot) = self.by_identity.get(&identity) else { return };
         let Some(member) = self.slots.get_mut(slot) else { return };

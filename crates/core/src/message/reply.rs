@@ -65,7 +65,7 @@ wire_struct!(Reply { instance, view, sequence, client, timestamp, firmness, outc
 
 impl Reply {
     /// TOO LATE: the sender's state, and no position in it, shows that a request must not be executed any more. See
-    /// [`crate::client`], step 10.
+    /// [`crate::client`], Client 10.
     pub const fn too_late(view: View, request: &Request) -> Self {
         let Request { instance, client, timestamp, .. } = *request;
         let outcome = Outcome::Refused(Refusal::StaleTimestamp);

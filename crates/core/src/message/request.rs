@@ -198,7 +198,7 @@ impl Request {
         Digest::of_parts(Domain::Request, &[operation, &trailer])
     }
 
-    /// D(req): over client, credential, timestamp and operation, not over instance and proof, so that histories of
+    /// D(req): over client, credential, timestamp and operation, not over instance and proof, so histories of
     /// different instances compare.
     pub const fn digest(&self) -> Digest {
         self.digest
@@ -264,7 +264,7 @@ impl Request {
         self
     }
 
-    /// Adds a signature, whatever the mode: for a request that everybody has to judge alike.
+    /// Adds a signature, whatever the mode: for a request that everybody has to judge in the same way.
     #[must_use]
     pub fn sign(mut self, keyring: &Keyring) -> Self {
         self.authentication.signature = Some(keyring.sign_bytes(REQUEST_SIGNATURE_KIND, &self.statement()));

@@ -19,7 +19,7 @@
 //! and a backup passes on again, time and again, what it has watched longest.
 //!
 //! **What the system asks needs no room.** An INIT may be longer than all that clients may have waiting, and before it
-//! nothing else is ordered. Each replica has one, in its own name, so that these are n.
+//! nothing else is ordered. Each replica has one, in its own name, so these are n.
 
 use crate::cluster::Limits;
 use crate::digest::Digest;

@@ -5,11 +5,12 @@
 //! To show, and to keep true, which places a new protocol touches. It is ZLight without batches.
 //!
 //! # Steps
-//! 1. A client sends its request, with one MAC per replica, to the head.
-//! 2. The head gives it the next position, and sends PASS with it to the others; then it logs, executes and answers.
-//! 3. A replica takes each PASS when its position is the next, checks its own MAC of the request, logs, executes and
-//!    answers. If the MAC fails it stops.
-//! 4. n equal answers, in history and result, commit. Anything else makes the client panic.
+//! * Sample 1. A client sends its request, with one MAC per replica, to the head.
+//! * Sample 2. The head gives it the next position, and sends PASS with it to the others; then it logs, executes and
+//!   answers.
+//! * Sample 3. A replica takes each PASS when its position is the next, checks its own MAC of the request, logs,
+//!   executes and answers. If the MAC fails it stops.
+//! * Sample 4. n equal answers, in history and result, commit. Anything else makes the client panic.
 //!
 //! # Why it is safe
 //! As in [`super::quorum`]: n equal history digests.
@@ -20,7 +21,7 @@
 use crate::auth::Keyring;
 use crate::cluster::Cluster;
 use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, Timestamp, View};
-use crate::machine::Destination;
+use crate::machine::{Destination, Step};
 use crate::message::{Request, Vouched};
 use crate::notice::Report;
 use crate::protocols::speculative::{
@@ -100,7 +101,7 @@ impl<S: Service> Sample<S> {
         Self { base, head, queue: Queue::default(), early: Ahead::default() }
     }
 
-    /// Step 2; and whoever has the request in its history answers again.
+    /// Sample 2; and whoever has the request in its history answers again.
     fn on_request(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, request: Request) {
         match self.base.standing(s, &request) {
             Standing::New if s.me == self.head => {
@@ -116,7 +117,7 @@ impl<S: Service> Sample<S> {
         }
     }
 
-    /// Step 2.
+    /// Sample 2.
     fn pass(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         while s.me == self.head && self.base.may_log(s, 1) {
             let Some(request) = self.queue.take(&s.cluster.limits, 1).pop() else { return };
@@ -130,7 +131,7 @@ impl<S: Service> Sample<S> {
         }
     }
 
-    /// Step 3.
+    /// Sample 3.
     fn on_pass(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, pass: Pass) {
         let next = self.base.ledger.log.length() + 1;
         if from != self.head || pass.position < next || pass.position > next + 2 * s.cluster.history_bound() {
@@ -142,7 +143,7 @@ impl<S: Service> Sample<S> {
         self.take_early(s);
     }
 
-    /// Step 3, for those whose turn it is.
+    /// Sample 3, for those whose turn it is.
     fn take_early(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         loop {
             let next = self.base.ledger.log.length() + 1;
@@ -159,7 +160,8 @@ impl<S: Service> Sample<S> {
 
     fn log(&mut self, s: &mut Surroundings<'_, impl Speaker>, pass: Pass) {
         let Pass { position, proposal, request, .. } = pass;
-        self.base.log(proposal, request);
+        s.step(if s.me == self.head { "Sample 2" } else { "Sample 3" });
+        self.base.log(s, proposal, request);
         self.base.persist(s, position - 1);
         self.base.execute_and_respond(s);
     }
@@ -219,7 +221,7 @@ impl<S: Service, M: Speaker> Steps<M> for Sample<S> {
     }
 }
 
-/// The client's part: steps 1 and 4.
+/// The client's part: Sample 1 and 4.
 pub(crate) struct SampleClient;
 
 impl ClientHalf for SampleClient {
@@ -241,6 +243,14 @@ impl ClientHalf for SampleClient {
 
     fn believes_certain(&self) -> bool {
         false
+    }
+
+    fn asks(&self) -> Option<Step> {
+        Some("Sample 1")
+    }
+
+    fn accepts(&self) -> Option<Step> {
+        Some("Sample 4")
     }
 
     fn complaint(&self) -> Complaint {

@@ -9,6 +9,7 @@ use crate::checkpoint::Checkpoint;
 use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
+use crate::machine::{Step, StepsTaken};
 use crate::message::Request;
 use crate::notice::{Notice, Report};
 use crate::rejection::Rejection;
@@ -38,6 +39,8 @@ pub struct Context<'a, O: TotalOrder> {
     pub is_over: &'a dyn Fn(&Request) -> bool,
     /// What is to be done, in order.
     pub out: &'a mut Vec<OrderEffect<O>>,
+    /// Where numbered steps go.
+    pub steps: &'a mut StepsTaken,
 }
 
 /// One thing that a total order wants done.
@@ -87,6 +90,12 @@ impl<O: TotalOrder> Debug for Context<'_, O> {
 }
 
 impl<O: TotalOrder> Context<'_, O> {
+    /// Takes a numbered step.
+    #[inline]
+    pub fn step(&mut self, step: Step) {
+        self.steps.step(step);
+    }
+
     /// Appends an effect.
     pub fn push(&mut self, effect: OrderEffect<O>) {
         self.out.push(effect);

@@ -1,5 +1,5 @@
 //! One server without a protocol: every request is executed and answered on arrival. It runs on the same runtime,
-//! wire format, authentication and client as everything else, so that it is the yardstick of the benchmarks. It
+//! wire format, authentication and client as everything else, so it is the yardstick of the benchmarks. It
 //! tolerates no fault; a restart begins with an empty state.
 
 use crate::auth::{Certificate, Signed};

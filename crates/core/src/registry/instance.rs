@@ -231,7 +231,7 @@ impl<S: Service> Instance<S> {
     pub(crate) fn resume(&mut self, cluster: &Cluster, init: (u64, Digest), logged: Vec<LogEntry>) {
         let base = self.base_mut().expect("the log of a Backup begins with what its order needs");
         base.resume_after(init);
-        // Without one a resilient ring has not begun: [`crate::protocols::ring_resilient`], step R2.
+        // Without one a resilient ring has not begun (Resilient 2).
         if !logged.is_empty() {
             each!(self, instance => instance.replay(cluster, HistoryRecord::Logged(logged)));
         }

@@ -256,8 +256,9 @@ impl<S: Service> Machine for Replica<S> {
     }
 }
 
-/// Step M1 of [`crate::members`]: nothing is kept of it.
+/// Members 1 of [`crate::members`]: nothing is kept of it.
 fn give_cookie(s: &mut Surroundings<'_, impl Speaker<Outgoing = Message>>, key: PublicKey, ask: Ask) {
+    s.step("Members 1");
     let Ask { nonce } = ask;
     let time = s.now;
     let signature = s.keyring.sign_bytes(Cookie::KIND, &Cookie { key, nonce, time }.to_bytes());

@@ -1,6 +1,6 @@
 //! Which protocol each instance of a composition runs, who leads it, and how long a Backup lasts.
 //!
-//! Everything here is a pure function of the instance's number, so that every replica and every client computes the
+//! Everything here is a pure function of the instance's number, so every replica and every client computes the
 //! same (abs-D11).
 
 mod protocol;
@@ -243,7 +243,7 @@ impl Schedule {
     }
 
     /// The head of Chain, the primary of ZLight and the sequencer of a ring: the next replica for each such instance
-    /// (abs-P1), so that a faulty one costs one instance and not all. A fast ring and the resilient one that follows it
+    /// (abs-P1), so a faulty one costs one instance and not all. A fast ring and the resilient one that follows it
     /// are a pair with one sequencer.
     pub fn head(&self, n: usize, instance: InstanceId) -> ReplicaId {
         let leads = |at: usize| match self.parts()[at] {
@@ -312,7 +312,7 @@ impl FromStr for Schedule {
 pub enum Quota {
     /// Always the same.
     Fixed(u64),
-    /// The minimum, doubled for each Backup since the last reset; resets come further and further apart, so that the
+    /// The minimum, doubled for each Backup since the last reset; resets come further and further apart, so the
     /// maxima grow without bound (abs-L5).
     Exponential {
         /// K_min, for the first Backup after a reset.

@@ -84,7 +84,7 @@ pub trait Steps<M: Speaker>: Abortable {
     fn timer(&mut self, s: &mut Surroundings<'_, M>, timer: Self::Timer);
     /// Everything that was waiting has been handed over.
     fn pass_end(&mut self, s: &mut Surroundings<'_, M>);
-    /// A client says that it was not served in time (S2).
+    /// A client says that it was not served in time (Switch 2).
     fn panicked(&mut self, s: &mut Surroundings<'_, M>);
     /// Stops in this instance, unless it only ends by itself. `low_load`: because there is hardly any load.
     fn stop(&mut self, s: &mut Surroundings<'_, M>, reason: StopReason, low_load: bool);

@@ -35,30 +35,30 @@ impl Amnesia {
         HistoryRecord::Abstain(self.until)
     }
 
-    /// A1: asks at this time.
+    /// Amnesia 1: asks at this time.
     pub(crate) const fn ask(&mut self, now: Instant) {
         self.question = now;
     }
 
-    /// A1: when it asked, if it still has to know.
+    /// Amnesia 1: when it asked, if it still has to know.
     pub(crate) fn question(&self) -> Option<Instant> {
         Some(self.question).filter(|_| self.until == UNKNOWN)
     }
 
-    /// A1: an answer to the question of that time.
+    /// Amnesia 1: an answer to the question of that time.
     pub(crate) fn note_answer(&mut self, from: ReplicaId, instance: InstanceId, question: Instant) {
         if self.question == question {
             self.answers.entry(from).or_insert(instance);
         }
     }
 
-    /// A3: an instance is opened. Whether the replica may speak in it.
+    /// Amnesia 3: an instance is opened. Whether the replica may speak in it.
     pub(crate) fn lets_speak(amnesia: &mut Option<Self>, instance: InstanceId) -> bool {
         amnesia.take_if(|amnesia| amnesia.until < instance);
         amnesia.is_none()
     }
 
-    /// A3, in an instance, when so many answers are enough. Whether they have become enough now.
+    /// Amnesia 3, in an instance, when so many answers are enough. Whether they have become enough now.
     pub(crate) fn look_back(&mut self, here: InstanceId, enough: usize) -> bool {
         let reached = self.answers.values().copied().filter(|instance| *instance <= here);
         match reached.clone().max() {

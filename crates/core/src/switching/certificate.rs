@@ -1,6 +1,6 @@
 //! What 2f+1 replicas have signed about a history: the evidence that abort reports of the resilient ring carry.
 //!
-//! A statement names a position and the digest of the whole history up to there, so that one certificate stands for
+//! A statement names a position and the digest of the whole history up to there, so one certificate stands for
 //! everything before it. Nobody makes a certificate without 2f+1 signers, f+1 of them correct; [`super::report`] says
 //! what follows from it.
 

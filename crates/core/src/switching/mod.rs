@@ -5,18 +5,18 @@
 //! goes on. What has to be right is the way from one to the next, and that is here, once for all of them.
 //!
 //! # Steps
-//! * S1. A client that is not served in time sends PANIC to all replicas, again and again until it is answered.
-//! * S2. A replica that gets a PANIC, finds evidence of a fault itself, or knows of f+1 others that have stopped, stops
-//!   and sends its signed abort report to all others.
-//! * S3. 2f+1 reports (of a Backup: f+1 equal ones) are a proof. Whoever has it opens the next instance and sends the
-//!   proof to all others (INIT). [`report`] says which history the proof yields and why nothing committed is lost.
-//!   Other reports may prove another history, so that all but the head of the next instance wait for the head's proof
+//! * Switch 1. A client that is not served in time sends PANIC to all replicas, again and again until it is answered.
+//! * Switch 2. A replica that gets a PANIC, finds evidence of a fault itself, or knows of f+1 others that have stopped,
+//!   stops and sends its signed abort report to all others.
+//! * Switch 3. 2f+1 reports (of a Backup: f+1 equal ones) are a proof. Whoever has it opens the next instance and sends
+//!   the proof to all others (INIT). [`report`] says which history the proof yields and why nothing committed is lost.
+//!   Other reports may prove another history, so all but the head of the next instance wait for the head's proof
 //!   first, for a moment.
-//! * S4. [`opening`] says how a replica comes to that history. Opening an instance freezes all before it, for good
-//!   (abs-D13).
-//! * S5. Whoever speaks to an earlier instance is told which one is active: a replica gets the proof, a client the
-//!   number. A client believes f+1 replicas, and asks again there with the same timestamp.
-//! * S6. A Backup agrees on the history with which it begins: INIT is ordered like a request, the first valid one
+//! * Switch 4. [`opening`] says how a replica comes to that history. Opening an instance freezes all before it, for
+//!   good (abs-D13).
+//! * Switch 5. Whoever speaks to an earlier instance is told which one is active: a replica gets the proof, a client
+//!   the number. A client believes f+1 replicas, and asks again there with the same timestamp.
+//! * Switch 6. A Backup agrees on the history with which it begins: INIT is ordered like a request, the first valid one
 //!   counts, and requests that were ordered before it are held until then (abs-L3).
 //!
 //! # Why it is safe
@@ -26,11 +26,11 @@
 //! # Why it is live
 //! Whoever says that an instance runs has seen the proof. It may be the only one, and it may crash before the proof is
 //! on its disk; the clients have moved on by then, and none of them says PANIC any more in the instance before. But f+1
-//! of the 2f+1 reports are those of correct replicas, which have them on disk and repeat them (S2). They stop every
-//! other correct replica, once it is in that instance, and 2f+1 reports come together again. So S2 must hold in every
-//! state and not only when a report arrives: a replica may have got them all while it was still opening the instance,
-//! and a report that it has already changes nothing when it is repeated. The end of a Backup is a checkpoint that 2f+1
-//! have signed: the order brings all others there as well, or they fetch the state.
+//! of the 2f+1 reports are those of correct replicas, which have them on disk and repeat them (Switch 2). They stop
+//! every other correct replica, once it is in that instance, and 2f+1 reports come together again. So Switch 2 must
+//! hold in every state and not only when a report arrives: a replica may have got them all while it was still opening
+//! the instance, and a report that it has already changes nothing when it is repeated. The end of a Backup is a
+//! checkpoint that 2f+1 have signed: the order brings all others there as well, or they fetch the state.
 //!
 //! # Deviations from the paper
 //! * There the client collects the reports, carries the history to the next instance, and every client does so for

@@ -1,16 +1,16 @@
 //! Opening: how a replica comes to the history with which an instance begins (`docs/papers/abstract.md`).
 //!
 //! # Steps
-//! 1. The proof yields the abort history: digests from some anchor to L0.
-//! 2. The own log is compared with it. What they share is kept. If the own log does not reach the history's anchor at
-//!    all, or would grow beyond what a report holds, or the own state at the end of a Backup is not the one that f+1
-//!    reports attest, the log begins anew: with the state at the first checkpoint from the anchor on that is known to
-//!    be true, and what follows is executed. That state is fetched, unless it is here: nobody else may have it any
-//!    more, for others drop what is below an anchor to which this replica has consented as well.
-//! 3. The bodies that are missing are fetched, from all who say that they have them, before this replica vouches for
-//!    anything (abs-D9).
-//! 4. What the own log has beyond is taken back: to the last version of the state that the history still covers
-//!    (abs-D6), and forward again by executing what follows.
+//! * Opening 1. The proof yields the abort history: digests from some anchor to L0.
+//! * Opening 2. The own log is compared with it. What they share is kept. If the own log does not reach the history's
+//!   anchor at all, or would grow beyond what a report holds, or the own state at the end of a Backup is not the one
+//!   that f+1 reports attest, the log begins anew: with the state at the first checkpoint from the anchor on that is
+//!   known to be true, and what follows is executed. That state is fetched, unless it is here: nobody else may have it
+//!   any more, for others drop what is below an anchor to which this replica has consented as well.
+//! * Opening 3. The bodies that are missing are fetched, from all who say that they have them, before this replica
+//!   vouches for anything (abs-D9).
+//! * Opening 4. What the own log has beyond is taken back: to the last version of the state that the history still
+//!   covers (abs-D6), and forward again by executing what follows.
 //!
 //! The anchor of the own log stays where it was (abs-D7): an inherited history makes nothing more certain. But one that
 //! comes with a certificate is certain here as well.
@@ -37,7 +37,7 @@
 //! *Why it is live.* A correct replica that runs the instance has all bodies
 //! above its anchor, and the state there. Its anchor moves with a certificate, which it shows, or with everybody's
 //! consent, also of the one that opens. Whom to ask next goes round, and each is taken at its word once for each time
-//! that it is asked, whether or not others have been asked since: so that a liar who has another proof each time costs
+//! that it is asked, whether or not others have been asked since: so a liar who has another proof each time costs
 //! one turn in n−1, and links may be as slow as they like.
 
 use super::ledger::Ledger;
@@ -159,13 +159,15 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    /// Steps 1 and 2.
+    /// Opening 1 and 2.
     pub(crate) fn new<S: Service>(
-        s: &Surroundings<'_, impl Speaker>,
+        s: &mut Surroundings<'_, impl Speaker>,
         instance: InstanceId,
         history: AbortHistory,
         ledger: &Ledger<S>,
     ) -> Self {
+        s.step("Opening 1");
+        s.step("Opening 2");
         let wrong = wrong_version(&history, ledger);
         let shared = shared_with(s.cluster, &history, ledger).filter(|_| wrong.is_none());
         let from = shared.unwrap_or(history.anchor.position);
@@ -219,7 +221,7 @@ impl Opening {
         &self.history
     }
 
-    /// Step 3: asks for what is missing; again, of others, at every time-out.
+    /// Opening 3: asks for what is missing; again, of others, at every time-out.
     pub(crate) fn ask(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let missing: Vec<Digest> =
             self.wanted.iter().filter(|(_, entry)| entry.is_none()).map(|(digest, _)| *digest).collect();
@@ -244,6 +246,7 @@ impl Opening {
         self.received = received;
         self.continue_transfer(s);
         if !self.is_done() {
+            s.step("Opening 3");
             s.set_timer(OpeningTimer, s.now + s.cluster.limits.status_interval);
         }
     }
@@ -334,15 +337,16 @@ impl Opening {
         self.missing == 0 && (self.shared.is_some() || self.fetched.is_some())
     }
 
-    /// Step 4. Returns the entries that were not logged here before.
+    /// Opening 4. Returns the entries that were not logged here before.
     ///
     /// # Panics
     /// Unless everything is here.
     pub(crate) fn finish<S: Service>(
         self,
-        s: &Surroundings<'_, impl Speaker>,
+        s: &mut Surroundings<'_, impl Speaker>,
         ledger: &mut Ledger<S>,
     ) -> Vec<LogEntry> {
+        s.step("Opening 4");
         assert!(self.is_done(), "opened with everything at hand");
         let Self { instance, history, shared, wanted, fetched, .. } = self;
         let from = match shared {

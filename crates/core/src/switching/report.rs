@@ -7,14 +7,14 @@
 //! *Where all 3f+1 replicas commit.* A request committed only if every correct replica logged it at the same position
 //! of the same history, before it stopped. Any 2f+1 reports contain f+1 of correct replicas, all of them with that
 //! prefix. The abort history is the longest prefix that f+1 reports share (abs-D8): at least that long, and since two
-//! groups of f+1 out of 2f+1 have a member in common, there is only one. One of the f+1 is correct, so that it is a
+//! groups of f+1 out of 2f+1 have a member in common, there is only one. One of the f+1 is correct, so it is a
 //! prefix of a log that a correct replica really had: no request twice, and every body can be fetched.
 //!
 //! *Where 2f+1 replicas commit*, in the resilient ring, f+1 reports may miss what committed (ring-F5).
 //! There a request committed only if f+1 correct replicas held a certificate for the history with it, signed by
 //! 2f+1. Any 2f+1 reports contain one of theirs. The abort history is the longest certified one: two certificates have
-//! a correct signer in common, who signed one history only, so that the shorter is a prefix of the longer
-//! ([`crate::protocols::ring_resilient`]). f+1 of its signers are correct, so that every body can be fetched. What no
+//! a correct signer in common, who signed one history only, so the shorter is a prefix of the longer
+//! ([`crate::protocols::ring_resilient`]). f+1 of its signers are correct, so every body can be fetched. What no
 //! report certifies has not committed there; then what committed before is in the prefix that f+1 reports share.
 //!
 //! # Where the abort history begins
@@ -22,7 +22,7 @@
 //! a correct replica's or above one, and an anchor that comes with a certificate is certain by itself. The report that
 //! certifies the longest history may begin above that, because few have heard how far everybody has come: then another
 //! one, which lists the same history there, supplies its beginning. At most f correct replicas have an anchor above f+1
-//! others, so that one of the 2f+1 reports is a correct replica's that begins low enough.
+//! others, so one of the 2f+1 reports is a correct replica's that begins low enough.
 //!
 //! # Why there is a state to begin with
 //! Who is too far behind for the bodies fetches a state: the lowest boundary at or above the history's anchor that is
@@ -33,9 +33,9 @@
 //! * a checkpoint that all n confirmed: then each correct report has it among its boundaries, since there is no correct
 //!   anchor above it, or has a later one of that kind; or
 //! * a checkpoint of a resilient ring, which 2f+1 signed. Of those f may be liars, and of the others all but one may be
-//!   absent, or back from a crash without it; so that equal words are too much to ask for, in that instance and in
+//!   absent, or back from a crash without it; so equal words are too much to ask for, in that instance and in
 //!   those after it. Its certificate goes with it instead, from instance to instance, for as long as it is the anchor
-//!   ([`super::Ledger::certificate`]), and makes it the history's anchor: it has been executed, so that it is in every
+//!   ([`super::Ledger::certificate`]), and makes it the history's anchor: it has been executed, so it is in every
 //!   correct history.
 //!
 //! So whoever begins with a history has its anchor there, or knows the highest boundary that all n confirmed, if that

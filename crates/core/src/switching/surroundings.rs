@@ -7,7 +7,7 @@ use crate::auth::Keyring;
 use crate::checkpoint::TransferMessage;
 use crate::cluster::Cluster;
 use crate::ids::{InstanceId, Principal, ReplicaId, View};
-use crate::machine::{Destination, Machine, Outbox};
+use crate::machine::{Destination, Machine, Outbox, Step};
 use crate::message::{Reply, Request};
 use crate::notice::Notice;
 use crate::rejection::{Rejection, Rejections};
@@ -55,6 +55,12 @@ pub struct Surroundings<'a, M: Speaker> {
 }
 
 impl<M: Speaker> Surroundings<'_, M> {
+    /// Takes a numbered step.
+    #[inline]
+    pub fn step(&mut self, step: Step) {
+        self.out.step(step);
+    }
+
     /// Sends what somebody says.
     pub fn send<T>(&mut self, to: Destination, said: T)
     where
@@ -85,7 +91,7 @@ impl<M: Speaker> Surroundings<'_, M> {
     }
 
     /// A request came that must not be executed any more. Its client is told over its own link, so that it does not
-    /// wait for ever: see step 10 of [`crate::client`]. That costs no more than a reply.
+    /// wait for ever: see Client 10 of [`crate::client`]. That costs no more than a reply.
     pub(crate) fn too_late(&mut self, from: Principal, view: View, request: &Request) {
         self.reject(from, Rejection::StaleTimestamp);
         if from.is_client() {

@@ -47,7 +47,7 @@ impl Request {
     }
 
     /// Whether a request whose signature holds is all that it should be: a JOIN is backed by f+1 replicas (step
-    /// M2 of [`crate::members`]).
+    /// Members 2 of [`crate::members`]).
     fn is_backed(&self, cluster: &Cluster, keyring: &Keyring) -> bool {
         let Some(credential) = self.credential().filter(|_| self.client.identity.is_joining()) else { return true };
         credential.joining() == self.client

@@ -1,4 +1,4 @@
-//! Checkpoints, stability and state transfer: steps 5 to 7 of the [module](super).
+//! Checkpoints, stability and state transfer: Backup 5 to 7 of the [module](super).
 
 use super::message::{Speaker, TransferTimer};
 use super::state::{Backup, Init, Queue, VOTES_PER_CHECKPOINT_MAX, VOTES_PER_REPLICA_MAX};
@@ -18,8 +18,9 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 impl<O: TotalOrder, S: Service> Backup<O, S> {
-    /// Step 5. Take a version of the state and say what its root is.
+    /// Backup 5. Take a version of the state and say what its root is.
     pub(super) fn take_checkpoint(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, queue: &mut Queue<O>) {
+        s.step("Backup 5");
         let sequence = self.ledger.estate.executed();
         let root = self.ledger.estate.checkpoint();
         if let Some(certificate) = self.ahead.take_if(|ahead| ahead.value.sequence <= sequence) {
@@ -49,7 +50,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.count_vote(s, queue, vote);
     }
 
-    /// Step 5, for a replica that may have missed it. Each vote counts for ever: if those of the last checkpoint in
+    /// Backup 5, for a replica that may have missed it. Each vote counts for ever: if those of the last checkpoint in
     /// the window are lost, no batch follows that could bring another checkpoint.
     pub(super) fn vote_again(&self, s: &mut Surroundings<'_, impl Speaker<O>>, to: ReplicaId, stable: Sequence) {
         for vote in self.votes.get(&s.me).into_iter().flatten().filter(|vote| vote.value.sequence > stable) {
@@ -119,7 +120,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
     }
 
-    /// Step 7. Whether f+1 others signed the same other state than this replica has at a checkpoint, so that it is
+    /// Backup 7. Whether f+1 others signed the same other state than this replica has at a checkpoint, so it is
     /// wrong unless others are as well: f liars alone never make it think so. (n − strong + 1 where n is more than
     /// 3f+1: fewer may be wrong and 2f+1 right, as [`crate::dissent`] says.) It has the right one as soon as 2f+1
     /// signed that, or a ruling says which one it is.
@@ -151,6 +152,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         agreed: Digest,
     ) {
         let Some(tree) = self.version(sequence).filter(|_| self.wrong.is_none()).cloned() else { return };
+        s.step("Backup 7");
         s.out.notify(Notice::Diverged { sequence, mine: tree.root(), agreed });
         self.wrong = Some((sequence, tree));
     }
@@ -207,6 +209,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         certificate: Certificate<Checkpoint>,
     ) {
         let Checkpoint { sequence, root, .. } = certificate.value;
+        s.step("Backup 5");
         // The version before stays: somebody may be fetching it.
         self.ledger.estate.forget_versions_before(self.stable.value.sequence);
         if self.ledger.estate.newest().0 == sequence {
@@ -256,7 +259,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
     }
 
-    /// Step 6. Fetch the state at the checkpoint that is ahead.
+    /// Backup 6. Fetch the state at the checkpoint that is ahead.
     fn begin_transfer(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         if let Some(target) = self.ahead.clone() {
             self.fetch(s, target);
@@ -279,6 +282,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             // That state includes the init history, which others may not keep any more.
             self.init = Init::Waiting;
         }
+        s.step("Backup 6");
         s.out.notify(Notice::Transfer { sequence, received: 0, done: false });
         self.continue_transfer(s);
     }
@@ -367,7 +371,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             self.save_snapshot(s, certificate, true);
         } else {
             self.unlogged = true;
-            // With its signature there may be 2f+1, so that the window moves on: what follows may need places again.
+            // With its signature there may be 2f+1, so the window moves on: what follows may need places again.
             self.vote(s, &mut queue, sequence, root);
             self.call(s, &mut queue, |order, context| order.went_back(context, sequence));
         }

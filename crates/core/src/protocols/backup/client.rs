@@ -1,7 +1,7 @@
 //! The client's part of a Backup: it asks the primary, and takes replies alone for answers.
 
 use crate::ids::{ReplicaId, Timestamp};
-use crate::machine::Destination;
+use crate::machine::{Destination, Step};
 use crate::protocols::speculative::{Asking, ClientHalf, Complaint, Response, Verdict};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -28,6 +28,14 @@ impl ClientHalf for BackupClient {
 
     fn believes_certain(&self) -> bool {
         false
+    }
+
+    fn asks(&self) -> Option<Step> {
+        None
+    }
+
+    fn accepts(&self) -> Option<Step> {
+        None
     }
 
     fn complaint(&self) -> Complaint {

@@ -1,5 +1,5 @@
 //! Dissent in a Backup: what its replicas say when they have executed something otherwise, and what they do when it is
-//! ruled. Steps D2 to D8 of [`crate::dissent`].
+//! ruled. Dissent 2 to 8 of [`crate::dissent`].
 
 use super::message::Speaker;
 use super::state::{Backup, Queue};
@@ -30,13 +30,13 @@ pub(super) fn rulings_of(ordered: &Ordered) -> Vec<Request> {
 }
 
 impl<O: TotalOrder, S: Service> Backup<O, S> {
-    /// Whether a checkpoint is due after the last batch executed (D6).
+    /// Whether a checkpoint is due after the last batch executed (Dissent 6).
     pub(super) fn is_checkpoint(&self, cluster: &Cluster) -> bool {
         let executed = self.ledger.estate.executed();
         cluster.is_checkpoint(executed) || self.ledger.estate.follows_ruling_in(executed)
     }
 
-    /// D2 and D7: the votes for a checkpoint. `again`: one came that was here before, so that somebody waits.
+    /// Dissent 2 and 7: the votes for a checkpoint. `again`: one came that was here before, so somebody waits.
     pub(super) fn doubt_checkpoint(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker<O>>,
@@ -64,8 +64,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.votes.values().filter_map(|votes| votes.iter().rfind(about_it)).cloned().collect()
     }
 
-    /// D2: a client asks again for what it was answered at this position. An answer may have got lost; or there were no
-    /// 2f+1 equal ones. What this instance begins with nobody has compared yet.
+    /// Dissent 2: a client asks again for what it was answered at this position. An answer may have got lost; or there
+    /// were no 2f+1 equal ones. What this instance begins with nobody has compared yet.
     pub(super) fn doubt_answer(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, position: u64) {
         let begins = self.is_limited() && self.stable.value.sequence == Sequence(0);
         if begins || self.scope(None).is_some_and(|scope| position > scope.position) {
@@ -81,7 +81,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         Some(Scope { base, position, ruled: self.ledger.estate.ruled(), block })
     }
 
-    /// D2 and D3. Says the same again only after a status interval.
+    /// Dissent 2 and 3. Says the same again only after a status interval.
     fn testify(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, block: Option<u32>) {
         let may = self.order.may_vote() && self.dissent.overruled.is_none();
         let Some(scope) = self.scope(block).filter(|_| may) else { return };
@@ -91,6 +91,10 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         let said = &self.dissent.said;
         if said.len() >= TESTIMONIES_MAX || said.iter().any(|(_, said)| *said == scope) {
             return;
+        }
+        match block {
+            None => s.step("Dissent 2"),
+            Some(_) => s.step("Dissent 3"),
         }
         self.dissent.said.push((s.now, scope));
         let (first, step) = match block {
@@ -127,7 +131,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.weigh(s);
     }
 
-    /// D3 and D4: what the testimonies amount to.
+    /// Dissent 3 and 4: what the testimonies amount to.
     fn weigh(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         let Some(outline) = self.scope(None) else { return };
         let outlines = self.dissent.about(outline);
@@ -152,6 +156,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
         let newest = self.ledger.estate.newest().0;
         if newest < self.executed_for_good() {
+            s.step("Dissent 6");
             self.ask_for(s, scope.ruled, &Ruling::Unsettled(List(of_block)));
             return;
         }
@@ -164,18 +169,19 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
     }
 
-    /// D4.
+    /// Dissent 4.
     fn ask_for(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, follows: Sequence, ruling: &Ruling) {
         let holds = || ruling.verdict(s.cluster, s.keyring, self.instance).is_some();
         if self.dissent.asked != Some(follows) && holds() {
+            s.step("Dissent 4");
             self.dissent.asked = Some(follows);
             let request = Request::ruling(self.instance, s.me, follows, ruling);
             self.drive(s, |order, context| order.submit(context, request, None));
         }
     }
 
-    /// D5 to D7, when a batch was delivered for good and executed. Whether the replica went back, so that the batch is
-    /// delivered again.
+    /// Dissent 5 to 7, when a batch was delivered for good and executed. Whether the replica went back, so that the
+    /// batch is delivered again.
     pub(super) fn follow_ruling(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker<O>>,
@@ -197,6 +203,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
                 true
             }
             Verdict::Compared => {
+                s.step("Dissent 6");
                 self.ledger.estate.note_ruling(batch);
                 self.vote_anew(s, queue, batch, batch);
                 false
@@ -209,8 +216,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
     }
 
-    /// D5.
+    /// Dissent 5.
     fn refuse_request(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, queue: &mut Queue<O>, ruled: Ruled) {
+        s.step("Dissent 5");
         let (stable, Ledger { estate, log, .. }) = (self.stable.value.sequence, &mut self.ledger);
         let back = estate.rule(s.cluster, ruled, stable, log).expect("the service accepts its own pages");
         let Ruled { position, until: batch } = ruled;
@@ -227,7 +235,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.call(s, queue, |order, context| order.went_back(context, back));
     }
 
-    /// D7.
+    /// Dissent 7.
     fn repair(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker<O>>,
@@ -235,6 +243,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         batch: Sequence,
         certificate: Certificate<Checkpoint>,
     ) {
+        s.step("Dissent 7");
         let Checkpoint { sequence, root, .. } = certificate.value;
         let mine = self.version(sequence).map(Tree::root);
         if mine.is_none_or(|mine| mine == root) || sequence <= self.stable.value.sequence {
@@ -254,14 +263,14 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.transfer.take_if(|transfer| transfer.target().signatures.len() < cluster.strong());
     }
 
-    /// D8: what was voted before follows another ruling.
+    /// Dissent 8: what was voted before follows another ruling.
     fn forget_votes_before(&mut self, ruling: Sequence) {
         for votes in self.votes.values_mut() {
             votes.retain(|vote| vote.value.ruled >= ruling);
         }
     }
 
-    /// D8: votes for the checkpoints up to a batch, under a new ruling.
+    /// Dissent 8: votes for the checkpoints up to a batch, under a new ruling.
     fn vote_anew(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker<O>>,
@@ -269,6 +278,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         ruling: Sequence,
         until: Sequence,
     ) {
+        s.step("Dissent 8");
         self.forget_votes_before(ruling);
         let first = self.stable.value.sequence.next();
         for sequence in (first.0..=until.0).map(Sequence) {

@@ -1,4 +1,4 @@
-//! Requests, reads, deliveries and replies: steps 1 to 4 of the [module](super).
+//! Requests, reads, deliveries and replies: Backup 1 to 4 of the [module](super).
 
 use super::dissent::rulings_of;
 use super::message::Speaker;
@@ -16,7 +16,7 @@ use crate::shares::Bounds;
 use crate::switching::Surroundings;
 
 impl<O: TotalOrder, S: Service> Backup<O, S> {
-    /// Step 1.
+    /// Backup 1.
     pub(super) fn on_request(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, from: Principal, request: Request) {
         if request.instance != self.instance {
             return s.reject(from, Rejection::WrongInstance);
@@ -28,6 +28,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         if request.read_only {
             return if direct { self.on_read(s, request) } else { s.reject(from, Rejection::WrongSender) };
         }
+        s.step("Backup 1");
         match self.ledger.estate.freshness(&request) {
             Freshness::New => self.drive(s, |order, context| order.submit(context, request, from.replica())),
             Freshness::Last(_) if !direct => {}
@@ -57,7 +58,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
     }
 
-    /// Steps 1 and 2: what is answered from a state with nothing in it that may be undone.
+    /// Backup 1 and 2: what is answered from a state with nothing in it that may be undone.
     fn on_read(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, request: Request) {
         if !self.order.may_vote() {
             // An amnesiac replica may have forgotten a write that it acknowledged.
@@ -93,6 +94,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         {
             return self.refuse(s, request, refusal);
         }
+        s.step("Backup 2");
         let outcome = estate.query(request);
         self.reply(s, request, self.view(), self.ledger.estate.executed(), Firmness::Read, outcome);
     }
@@ -120,7 +122,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         s.send(request.asker(), reply);
     }
 
-    /// Steps 3 and 4.
+    /// Backup 3 and 4.
     pub(super) fn on_delivery(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker<O>>,
@@ -132,10 +134,12 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             Delivery::Tentative(_) if self.is_limited() => {}
             Delivery::Final(ordered) if self.is_limited() => self.on_final_limited(s, queue, ordered),
             Delivery::Tentative(ordered) => {
+                s.step("Backup 3");
                 self.tentative_view = ordered.view;
                 self.execute(s, ordered, Firmness::Tentative);
             }
             Delivery::Final(ordered) => {
+                s.step("Backup 4");
                 let (batch, rulings) = (ordered.sequence, rulings_of(&ordered));
                 self.finalise(s, ordered);
                 if self.follow_ruling(s, queue, batch, &rulings) {
@@ -147,6 +151,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
                 }
             }
             Delivery::Undo => {
+                s.step("Backup 4");
                 if self.ledger.estate.is_tentative() {
                     self.ledger.estate.undo(s.cluster).expect("the service accepts the pages that it saved itself");
                     s.out.notify(Notice::RolledBack { to: self.ledger.estate.executed() });

@@ -1,17 +1,18 @@
 //! A Backup that hands on after k requests: how it begins and how it ends (`docs/papers/abstract.md`).
 //!
 //! # Steps
-//! 1. Every replica that has a proof submits it as INIT. The first valid one in the order decides the init history;
-//!    batches delivered before it are held, not ignored (abs-L3). Until then the order takes only batches with an INIT:
-//!    a primary that orders others could fill the window, which moves with what is executed.
-//! 2. The replica comes to that history as in [`crate::switching::opening`], while the order goes on (abs-L11), and
-//!    then executes what was held.
-//! 3. Only final deliveries are executed, so that what a replica signs at the end is the same everywhere (abs-S7,
-//!    abs-D12). Reads are ordered.
-//! 4. The k-th request executed is the last, and what the replica answers is only what it has executed. k is a function
-//!    of the instance and the ordered INIT (abs-D11), and travels with the state. After the batch with that request
-//!    there is a checkpoint; when 2f+1 have signed it, the replica signs the end. Of f+1 that have signed an end one is
-//!    correct, so that there is one end. The order goes on until then, for the sake of rulings ([`crate::dissent`]).
+//! * Backup 9. Every replica that has a proof submits it as INIT. The first valid one in the order decides the init
+//!   history; batches delivered before it are held, not ignored (abs-L3). Until then the order takes only batches with
+//!   an INIT: a primary that orders others could fill the window, which moves with what is executed.
+//! * Backup 10. The replica comes to that history as in [`crate::switching::opening`], while the order goes on
+//!   (abs-L11), and then executes what was held.
+//! * Backup 11. Only final deliveries are executed, so what a replica signs at the end is the same everywhere
+//!   (abs-S7, abs-D12). Reads are ordered.
+//! * Backup 12. The k-th request executed is the last, and what the replica answers is only what it has executed. k is
+//!   a function of the instance and the ordered INIT (abs-D11), and travels with the state. After the batch with that
+//!   request there is a checkpoint; when 2f+1 have signed it, the replica signs the end. Of f+1 that have signed an end
+//!   one is correct, so there is one end. The order goes on until then, for the sake of rulings
+//!   ([`crate::dissent`]).
 
 use super::dissent::rulings_of;
 use super::message::Speaker;
@@ -41,9 +42,10 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.init = Init::Done;
     }
 
-    /// Step 1.
+    /// Backup 9.
     pub(super) fn submit_init(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         let Some(proof) = self.proof.clone() else { return };
+        s.step("Backup 9");
         let request = Request::init(self.instance, s.me, &proof);
         self.drive(s, |order, context| order.submit(context, request, None));
     }
@@ -58,6 +60,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         if request.read_only {
             return s.reject(from, Rejection::WrongSender);
         }
+        s.step("Backup 1");
         let works = matches!(self.init, Init::Done);
         match self.ledger.estate.freshness(&request) {
             Freshness::Last(entry) if works && !request.is_system() => {
@@ -77,7 +80,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
     }
 
-    /// Steps 1, 3 and 4.
+    /// Backup 9, 11 and 12.
     pub(super) fn on_final_limited(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker<O>>,
@@ -90,7 +93,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
         if !matches!(self.init, Init::Done) {
             self.held.push_back(ordered);
-            return self.look_for_init(s, queue);
+            return self.find_init(s, queue);
         }
         self.execute_limited(s, queue, ordered);
     }
@@ -116,6 +119,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             self.note_unserved(&ordered);
             return self.follow_ruling(s, queue, batch, &rulings);
         }
+        s.step("Backup 11");
         self.finalise(s, ordered.clone());
         if self.follow_ruling(s, queue, batch, &rulings) {
             return true;
@@ -136,7 +140,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.is_limited() && matches!(self.init, Init::Done) && estate.is_full() && estate.executed() > Sequence(0)
     }
 
-    /// Step 4: the end, once the checkpoint there is stable. Whoever has said so before a crash says it again.
+    /// Backup 12: the end, once the checkpoint there is stable. Whoever has said so before a crash says it again.
     pub(super) fn end_if_done(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         if !self.is_done() || self.report.is_some() {
             return;
@@ -165,12 +169,13 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.unserved.extend(unserved.map(|request| request.client));
     }
 
-    /// Step 1: the first valid INIT.
-    fn look_for_init(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, queue: &mut Queue<O>) {
+    /// Backup 9: the first valid INIT.
+    fn find_init(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, queue: &mut Queue<O>) {
         if !matches!(self.init, Init::Waiting) || self.transfer.is_some() {
             return;
         }
         let Some(history) = self.init_among(s, self.held.iter().flat_map(Ordered::requests)) else { return };
+        s.step("Backup 9");
         self.init_base = history.base().map(|base| base.position);
         let mut opening = Opening::new(s, self.instance, history, &self.ledger);
         opening.ask(s);
@@ -192,10 +197,11 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         })
     }
 
-    /// Step 2.
+    /// Backup 10.
     fn try_begin(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, queue: &mut Queue<O>) {
         match core::mem::replace(&mut self.init, Init::Waiting) {
             Init::Opening(opening) if opening.is_done() => {
+                s.step("Backup 10");
                 let (low_load, fetched) = (opening.history().low_load, opening.fetched().is_some());
                 if let Some(divergence) = opening.divergence() {
                     s.out.notify(Notice::Repaired(Box::new(divergence)));
@@ -288,6 +294,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     /// The same at every correct replica.
     fn end(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
+        s.step("Backup 12");
         let anchor = self.ledger.close(self.stable.value.root);
         let report = AbortReport {
             instance: self.instance,

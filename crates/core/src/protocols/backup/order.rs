@@ -109,6 +109,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             validate: &validate,
             is_over: &is_over,
             out: &mut effects,
+            steps: s.out.steps(),
         };
         act(&mut self.order, &mut context);
         queue.extend(effects);

@@ -4,7 +4,7 @@ use super::message::ChainReply;
 use super::topology::Topology;
 use crate::auth::Keyring;
 use crate::ids::{Principal, ReplicaId, Timestamp};
-use crate::machine::Destination;
+use crate::machine::{Destination, Step};
 use crate::protocols::speculative::{Asking, ClientHalf, Complaint, Response, Settled, Verdict, all_equal};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -35,6 +35,14 @@ impl ClientHalf for ChainClient {
 
     fn believes_certain(&self) -> bool {
         false
+    }
+
+    fn asks(&self) -> Option<Step> {
+        Some("Chain 1")
+    }
+
+    fn accepts(&self) -> Option<Step> {
+        Some("Chain 4")
     }
 
     fn complaint(&self) -> Complaint {

@@ -5,15 +5,15 @@
 //! sends to the head, each replica to the next, the tail answers.
 //!
 //! # Steps
-//! * C1. The client sends its request to the head, with MACs for the first f+1 places.
-//! * C2. The head checks its MAC, gives the requests that wait the next positions, proposes agreed time and a seed,
-//!   logs them and sends CHAIN to the next place.
-//! * C3. A replica first checks the MAC of its direct predecessor; if that is bad, the message is not the
+//! * Chain 1. The client sends its request to the head, with MACs for the first f+1 places.
+//! * Chain 2. The head checks its MAC, gives the requests that wait the next positions, proposes agreed time and a
+//!   seed, logs them and sends CHAIN to the next place.
+//! * Chain 3. A replica first checks the MAC of its direct predecessor; if that is bad, the message is not the
 //!   predecessor's, and is dropped. Then come the other MACs meant for it, position, history and agreed values; if
 //!   anything is wrong it stops. Otherwise it logs the batch, adds its own MACs for its successors and passes on. The
 //!   places from f execute first and compare: who has other results than the place before stops. Those from 2f vouch
 //!   for results and history to the client.
-//! * C4. The client accepts the tail's answer with the MACs of all of the last f+1 places.
+//! * Chain 4. The client accepts the tail's answer with the MACs of all of the last f+1 places.
 //!
 //! # Who vouches to whom
 //! A replica before place 2f makes MACs for the next f+1 places, one from 2f on for all that follow and the client; the
@@ -23,10 +23,10 @@
 //!
 //! # Why it is safe
 //! The MACs between replicas cover the history's digest with the batch (abs-D10; the paper's cover request and position
-//! only, so that a replica initialised with another history could be fed the same request: abs-S1). The client's f+1
+//! only, so a replica initialised with another history could be fed the same request: abs-S1). The client's f+1
 //! MACs include a correct one, so every correct replica before it has logged this history, and with the tail's MAC all
-//! have. Those from place f on cover results and [effects](crate::dissent) as well, so that by the same induction all
-//! correct replicas of the last 2f+1 places have executed alike what a client accepts: f+1 at least.
+//! have. Those from place f on cover results and [effects](crate::dissent) as well, so by the same induction all
+//! correct replicas of the last 2f+1 places have executed identically what a client accepts: f+1 at least.
 //!
 //! # Why it is live
 //! With no failure a batch takes n hops. The head is another replica in each instance (abs-P1).
@@ -35,7 +35,7 @@
 //! * abs-D10, above.
 //! * A client that waits too long sends its request to all before it panics (abs-P12). The last f+1 places answer such
 //!   a request from their client tables, each for itself; the client accepts f+1 equal answers of exactly those, which
-//!   is the same evidence as C4.
+//!   is the same evidence as Chain 4.
 //!   The init history travels along the chain as an empty batch first, so that nobody vouches for a history that others
 //!   did not begin with.
 //! * CHAIN messages that overtake one another are put in order; the paper relies on TCP.

@@ -1,4 +1,4 @@
-//! A replica's part: steps C2 and C3 of the [module](super).
+//! A replica's part: Chain 2 and 3 of the [module](super).
 
 use super::message::{ChainMessage, ChainReply, ReplyStatement, Speaker, results_digest};
 use super::topology::Topology;
@@ -78,13 +78,14 @@ impl<S: Service> Chain<S> {
         self.load.start(s, self.base.is_stopped());
     }
 
-    /// C2, first half; and the last f+1 places answer what is in the history.
+    /// Chain 2, first half; and the last f+1 places answer what is in the history.
     pub(crate) fn on_request(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, request: Request) {
         if self.base.is_stopped() {
             return;
         }
         match self.base.standing(s, &request) {
             Standing::New if self.place == 0 => {
+                s.step("Chain 2");
                 // With another number of MACs than there are receivers it would stop the chain further on.
                 let is_whole = self.client_tags(&request).iter().len() == self.topology.client_receivers().count();
                 let reason = if is_whole { None } else { Some(Rejection::UnauthenticRequest) };
@@ -107,12 +108,13 @@ impl<S: Service> Chain<S> {
         }
     }
 
-    /// C2: the init history travels like a batch, of nothing, as long as nothing else has (abs-L4): so that
+    /// Chain 2: the init history travels like a batch, of nothing, as long as nothing else has (abs-L4): so that
     /// what is in it can be answered.
     fn pass_on_init(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         if self.place != 0 || self.base.is_stopped() || self.base.has_logged() || self.base.instance.0 == 1 {
             return;
         }
+        s.step("Chain 2");
         let mut message = self.batch(s, Vec::new());
         message.history = self.base.ledger.log.history();
         self.finish_empty(s, message);
@@ -156,7 +158,7 @@ impl<S: Service> Chain<S> {
         }
     }
 
-    /// C2, second half; and what was passed on is executed now.
+    /// Chain 2, second half; and what was passed on is executed now.
     pub(crate) fn pass_end(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         while self.place == 0 && !self.queue.is_empty() && self.base.may_log(s, 1) {
             let room = self.base.room(s);
@@ -169,6 +171,7 @@ impl<S: Service> Chain<S> {
                 // Only the first f+1 places are meant; one sent to all carries more.
                 request.authentication.tags = self.client_tags(request);
             }
+            s.step("Chain 2");
             let message = self.batch(s, requests);
             self.log_and_pass_on(s, message, None);
         }
@@ -186,7 +189,7 @@ impl<S: Service> Chain<S> {
         }
     }
 
-    /// C3, first half.
+    /// Chain 3, first half.
     pub(crate) fn on_chain(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, message: ChainMessage) {
         if self.base.is_stopped() {
             return;
@@ -216,11 +219,12 @@ impl<S: Service> Chain<S> {
         self.take_early(s);
     }
 
-    /// C3 for the init history.
+    /// Chain 3 for the init history.
     fn on_empty(&mut self, s: &mut Surroundings<'_, impl Speaker>, message: ChainMessage, next: u64) {
         if message.first != next || self.base.has_logged() {
             return;
         }
+        s.step("Chain 3");
         let others: Vec<usize> =
             self.topology.predecessors(self.place).filter(|maker| *maker + 1 < self.place).collect();
         if !others.into_iter().all(|maker| self.check(s, &message, maker)) {
@@ -250,6 +254,7 @@ impl<S: Service> Chain<S> {
             let next = self.base.ledger.log.length() + 1;
             let may_log = |message: &ChainMessage| self.base.may_log(s, message.requests.len());
             let Some(message) = self.early.take_if(next, may_log) else { return };
+            s.step("Chain 3");
             if let Some(objection) = self.objection(s, &message) {
                 return self.base.stop(s, objection, false);
             }
@@ -258,7 +263,7 @@ impl<S: Service> Chain<S> {
         }
     }
 
-    /// C3: everything but the direct predecessor's MAC, which was good.
+    /// Chain 3: everything but the direct predecessor's MAC, which was good.
     fn objection(&mut self, s: &mut Surroundings<'_, impl Speaker>, message: &ChainMessage) -> Option<StopReason> {
         let others = self.topology.predecessors(self.place).filter(|maker| *maker + 1 < self.place);
         for maker in others.collect::<Vec<_>>() {
@@ -278,7 +283,7 @@ impl<S: Service> Chain<S> {
         self.base.objection(s, &message.proposal, &message.requests)
     }
 
-    /// C3, second half, and C2. `claimed` is what the predecessor says about history and results.
+    /// Chain 3, second half, and Chain 2. `claimed` is what the predecessor says about history and results.
     fn log_and_pass_on(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker>,
@@ -288,7 +293,7 @@ impl<S: Service> Chain<S> {
         self.load.note(message.requests.iter().map(|request| request.client));
         let before = self.base.ledger.log.length();
         for request in &message.requests {
-            self.base.log(message.proposal.clone(), request.clone());
+            self.base.log(s, message.proposal.clone(), request.clone());
         }
         message.history = self.base.ledger.log.history();
         if claimed.is_some_and(|(history, _)| history != message.history) {
@@ -432,7 +437,7 @@ impl<S: Service, M: Speaker> Steps<M> for Chain<S> {
     fn timer(&mut self, s: &mut Surroundings<'_, M>, timer: Self::Timer) {
         match timer {
             SpeculativeTimer::Checkpoint => self.base.on_checkpoint_timeout(s),
-            SpeculativeTimer::LowLoad => self.load.look(s, &mut self.base),
+            SpeculativeTimer::LowLoad => self.load.judge(s, &mut self.base),
         }
     }
 

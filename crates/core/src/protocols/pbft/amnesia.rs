@@ -3,13 +3,13 @@
 //! of the f faulty replicas.
 //!
 //! # Steps
-//! * A1. It asks all others where they are (LOST), until 2f+1 have answered (HERE). LOST carries the time of the
+//! * PBFT 11. It asks all others where they are (LOST), until 2f+1 have answered (HERE). LOST carries the time of the
 //!   question and HERE repeats it: what was said before the loss, and comes late or again, does not count.
-//! * A2. It waits until it has come to what 2f+1 of them named: their views have begun here, and its stable checkpoint
-//!   is a window beyond what they had executed. Let v be the latest of these views. It writes down that it votes again
-//!   in view v + n and later ones.
-//! * A3. If none of these has begun by then, it asks for view v + n. That is the one with which the primary of v begins
-//!   its view anew, and it does so ([`Pbft::renew`]).
+//! * PBFT 12. It waits until it has come to what 2f+1 of them named: their views have begun here, and its stable
+//!   checkpoint is a window beyond what they had executed. Let v be the latest of these views. It writes down that it
+//!   votes again in view v + n and later ones.
+//! * PBFT 13. If none of these has begun by then, it asks for view v + n. That is the one with which the primary of v
+//!   begins its view anew, and it does so ([`Pbft::renew`]).
 //! * While nobody orders anything, no checkpoint becomes stable. So a primary that has nothing to order and hears from
 //!   a replica that abstains begins its view anew as well, and fills the window with null batches.
 //!
@@ -17,7 +17,7 @@
 //! Let a be the replica, in whose place there may be up to f−1 other faulty ones.
 //! * *Positions*. It voted within a window above a checkpoint that was stable for it. 2f+1 replicas had executed that,
 //!   f+1 correct others among them; as 2f+1 others answer, one of these is among any 2f+1 answers. So everything that
-//!   it voted for is at or below what A2 waits for. What is stable needs no votes, and no claim in a VIEW-CHANGE.
+//!   it voted for is at or below what PBFT 12 waits for. What is stable needs no votes, and no claim in a VIEW-CHANGE.
 //! * *Views*. It never was more than n views ahead of f+1 correct others. It left a view w that it had entered for
 //!   w+1, or with its primary for w+n, or a view w that 2f+1 wanted for w+1; and of 2f+1 VIEW-CHANGEs for w or later
 //!   views f+1 are of correct others. Or f+1 others had asked for its view before, and then the first correct one of
@@ -47,42 +47,44 @@ impl Pbft {
         })
     }
 
-    /// A1, after a start.
+    /// PBFT 11, after a start.
     pub(super) fn begin_to_ask(&mut self, context: &mut Ctx<'_>) {
         if let Some(abstention) = self.abstention.as_mut().filter(|abstention| abstention.marks.is_none()) {
             abstention.question = context.now;
             context.push(OrderEffect::Persist(PbftRecord::Abstain(None)));
         }
         self.ask_what_is_forgotten(context);
-        self.look_back(context);
+        self.try_to_vote_again(context);
     }
 
-    /// A1.
+    /// PBFT 11.
     pub(super) fn ask_what_is_forgotten(&self, context: &mut Ctx<'_>) {
         let others = context.cluster.n - 1;
         let asks = |abstention: &&Abstention| abstention.marks.is_none() && abstention.reports.len() < others;
         if let Some(abstention) = self.abstention.as_ref().filter(asks) {
+            context.step("PBFT 11");
             context.push(OrderEffect::Broadcast(PbftMessage::Lost(abstention.question)));
         }
     }
 
-    /// A1: somebody lost its log.
+    /// PBFT 11: somebody lost its log.
     pub(super) fn on_lost(&self, context: &mut Ctx<'_>, from: ReplicaId, question: Instant) {
+        context.step("PBFT 11");
         let here = Here { question, view: self.view, committed: self.committed };
         context.push(OrderEffect::Send(from, PbftMessage::Here(here)));
     }
 
-    /// A1: the answer.
+    /// PBFT 11: the answer.
     pub(super) fn on_here(&mut self, context: &mut Ctx<'_>, from: ReplicaId, here: Here) {
         let last = Sequence(here.committed.0.saturating_add(context.cluster.window()));
         if let Some(abstention) = self.abstention.as_mut().filter(|abstention| abstention.question == here.question) {
             abstention.reports.entry(from).or_insert((here.view, last));
         }
-        self.look_back(context);
+        self.try_to_vote_again(context);
     }
 
-    /// A2 and A3.
-    pub(super) fn look_back(&mut self, context: &mut Ctx<'_>) {
+    /// PBFT 12 and 13.
+    pub(super) fn try_to_vote_again(&mut self, context: &mut Ctx<'_>) {
         let (begun, low) = (self.begun.view(), self.low_water_mark());
         let Some(abstention) = &mut self.abstention else { return };
         if abstention.marks.is_none() {
@@ -91,6 +93,7 @@ impl Pbft {
             let Some(view) = reached.clone().map(|(view, _)| *view).max().filter(|_| reached.count() >= enough) else {
                 return;
             };
+            context.step("PBFT 12");
             let last = View(view.0 + context.cluster.n as u64 - 1);
             abstention.marks = Some((last, low));
             self.promised = self.promised.max(low);
@@ -98,6 +101,7 @@ impl Pbft {
         }
         let Some((last, _)) = abstention.marks else { return };
         if self.phase == Phase::Normal && !self.may_vote() && self.may_vote_in(last.next()) {
+            context.step("PBFT 13");
             self.start_view_change(context, last.next(), "it lost its log, and may vote in that view");
         }
     }

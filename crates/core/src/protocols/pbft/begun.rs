@@ -11,7 +11,7 @@
 //! knows did not choose it. Then pbft-A2 is never met for that batch, and B neither.
 //!
 //! *All correct replicas come to know the same*: STATUS says what its author knows, and whoever knows otherwise shows
-//! its ways, one each time. Only what takes something from the choice is taken in, so that this ends; and a liar that
+//! its ways, one each time. Only what takes something from the choice is taken in, so this ends; and a liar that
 //! keeps back another way, until a view begins or does not, spoils one choice with each position of the window.
 
 use super::decision::Decision;

@@ -1,4 +1,4 @@
-//! What a backup checks of a proposal: the bounds of a batch, and what it is about. Steps 3 and 4.
+//! What a backup checks of a proposal: the bounds of a batch, and what it is about. PBFT 3 and 4.
 
 use super::replica::{Ctx, Pbft};
 use crate::batch::{Batch, Entry};

@@ -18,8 +18,8 @@
 //!
 //! *The choice is total* on the VIEW-CHANGEs of the correct replicas, if all know the same view u as the last one that
 //! has begun, and how it did: in one way, or in which ones if its primary lied (`begun.rs`), of which what all of them
-//! chose counts. At a position for which u chose d, they claim nothing else to be prepared, so that pbft-A1 holds, and
-//! all say that they accepted d in u or later, so that pbft-A2 holds; or nobody claims that anything prepared, and B
+//! chose counts. At a position for which u chose d, they claim nothing else to be prepared, so pbft-A1 holds, and
+//! all say that they accepted d in u or later, so pbft-A2 holds; or nobody claims that anything prepared, and B
 //! holds. At any other, all claims are about u; what prepared there, f+1 correct replicas accepted, and they still say
 //! so. They come to know u because whoever knows of a later view than another says in its STATUS shows how it began,
 //! also to those who left that view before, or know it to have begun otherwise. A liar that shows a view to one of

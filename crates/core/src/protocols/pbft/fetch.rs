@@ -1,4 +1,4 @@
-//! Batches and bodies that are not at hand: what steps 4 and 6 need, and how it is fetched by digest (pbft-F22).
+//! Batches and bodies that are not at hand: what PBFT 4 and 6 need, and how it is fetched by digest (pbft-F22).
 
 use super::check::may_be_ordered;
 use super::message::{PbftMessage, Position};

@@ -363,7 +363,7 @@ impl Spoken for Ordering {
         false
     }
 
-    /// A body is checked against its client's proof at once. Those in a proposal are when that is due (step 3).
+    /// A body is checked against its client's proof at once. Those in a proposal are when that is due (PBFT 3).
     fn admit(&mut self, from: Principal, cluster: &Cluster, keyring: &Keyring) -> Result<(), Rejection> {
         from_replica(from)?;
         match &mut self.message {

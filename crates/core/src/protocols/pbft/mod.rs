@@ -11,16 +11,16 @@
 //!
 //! | step | who | does | then sends | before that, durable |
 //! |---|---|---|---|---|
-//! | 1 | anyone | gets a request; one that its client had to send again is passed on and watched | REQUEST | – |
-//! | 2 | primary | makes a batch of all that waits, unless too many are in flight | PRE-PREPARE(v, n, batch) | the batch |
-//! | 3 | backup | checks sender, view, window, bounds; one proposal per (v, n) | – | – |
-//! | 4 | backup | has every body, every request is its client's, agreed values are acceptable | PREPARE(v, n, d) | the batch |
-//! | 5 | all | proposal and 2f equal PREPAREs of backups: *prepared*; executes tentatively in sequence | COMMIT(v, n, d) | (v, n, d) |
-//! | 6 | all | 2f+1 equal COMMITs: *committed*; executes for good in sequence | – (CHECKPOINT) | (n, d) |
-//! | 7 | anyone | a watched request or batch waits too long, or f+1 others leave: leaves v | VIEW-CHANGE(v+1, h, C, P, Q) | the message |
-//! | 8 | all | collects VIEW-CHANGEs; with 2f+1 of them, the new view has to begin in time | – | – |
-//! | 9 | new primary | decides every position from the VIEW-CHANGEs (`decision.rs`), has every body | NEW-VIEW(v+1, V, X) | the message |
-//! | 10 | backup | checks V, computes X again, accepts the chosen batches as in step 4 | PREPARE … | NEW-VIEW, batches |
+//! | PBFT 1 | anyone | gets a request; one that its client had to send again is passed on and watched | REQUEST | – |
+//! | PBFT 2 | primary | makes a batch of all that waits, unless too many are in flight | PRE-PREPARE(v, n, batch) | the batch |
+//! | PBFT 3 | backup | checks sender, view, window, bounds; one proposal per (v, n) | – | – |
+//! | PBFT 4 | backup | has every body, every request is its client's, agreed values are acceptable | PREPARE(v, n, d) | the batch |
+//! | PBFT 5 | all | proposal and 2f equal PREPAREs of backups: *prepared*; executes tentatively in sequence | COMMIT(v, n, d) | (v, n, d) |
+//! | PBFT 6 | all | 2f+1 equal COMMITs: *committed*; executes for good in sequence | – (CHECKPOINT) | (n, d) |
+//! | PBFT 7 | anyone | a watched request or batch waits too long, or f+1 others leave: leaves v | VIEW-CHANGE(v+1, h, C, P, Q) | the message |
+//! | PBFT 8 | all | collects VIEW-CHANGEs; with 2f+1 of them, the new view has to begin in time | – | – |
+//! | PBFT 9 | new primary | decides every position from the VIEW-CHANGEs (`decision.rs`), has every body | NEW-VIEW(v+1, V, X) | the message |
+//! | PBFT 10 | backup | checks V, computes X again, accepts the chosen batches as in PBFT 4 | PREPARE … | NEW-VIEW, batches |
 //!
 //! P lists what prepared here, Q what was accepted here, each with the latest view. Whoever makes no progress says
 //! what it has (STATUS), and the others send what it lacks: `status.rs`.
@@ -49,9 +49,9 @@
 //! replicas have them (pbft-F22).
 //!
 //! # Deviations from the paper
-//! * VIEW-CHANGE and NEW-VIEW are signed, so that acknowledgements are not needed; everything else has MACs. P and Q
+//! * VIEW-CHANGE and NEW-VIEW are signed, so acknowledgements are not needed; everything else has MACs. P and Q
 //!   carry no certificates, as in the paper's MAC version; checkpoints are certified by 2f+1 signatures.
-//! * Q is not the list of all that was ever accepted. How a view began refutes what it did not choose, so that P and Q
+//! * Q is not the list of all that was ever accepted. How a view began refutes what it did not choose, so P and Q
 //!   hold one batch for each position, and the new primary may choose from which 2f+1 VIEW-CHANGEs it decides. A
 //!   primary that begins its view in several ways is found out (`begun.rs`).
 //! * NEW-VIEW may go on with null batches to the end of the window, except where an INIT is awaited: nothing prepared
@@ -62,13 +62,13 @@
 //!   digest means one encoding, but for the clients' proofs. Were it otherwise, replicas could commit one digest and be
 //!   left without a body that the others hold, and that nobody serves. A copy with spoilt proofs gives way to a better
 //!   one, and whose a request is stands in the request alone: no label is believed.
-//! * Bodies count against the bound of a batch as if they stood in it, so that what a window of batches makes a replica
+//! * Bodies count against the bound of a batch as if they stood in it, so what a window of batches makes a replica
 //!   fetch and keep is bounded before any of it comes.
 //! * A batch orders at most one request per client and carries agreed time and seed (prac-F27, prac-F29), checked by
 //!   backups when it is fresh and never when it is replayed.
 //! * COMMITs of 2f+1 replicas decide a batch even for a replica that did not prepare it: f+1 correct ones did.
 //! * A replica that lost its log abstains until its view and its stable checkpoint are past everything that it may
-//!   have said before: `amnesia.rs`.
+//!   have said before: PBFT 11 to 13, in `amnesia.rs`.
 //! * n need not be 3f+1: 2f+1 reads ⌈(n+f+1)/2⌉ everywhere ([`crate::cluster::Cluster::strong`]). Where replicas have
 //!   executed something otherwise, [`crate::dissent`] says what it reads.
 //!

@@ -1,4 +1,4 @@
-//! The normal case: steps 1 to 6 of the [module](super).
+//! The normal case: PBFT 1 to 6 of the [module](super).
 
 use super::check::{is_near, is_valid};
 use super::message::{PbftMessage, Position, PrePrepare, Vote};
@@ -20,8 +20,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 impl Pbft {
-    /// Step 1. A request arrives. Once its client has reason to complain, this replica watches that it is executed.
+    /// PBFT 1. A request arrives. Once its client has reason to complain, this replica watches that it is executed.
     pub(super) fn on_request(&mut self, context: &mut Ctx<'_>, request: Request, from: Option<ReplicaId>) {
+        context.step("PBFT 1");
         let direct = from.is_none();
         let (client, digest) = (request.client, request.digest());
         let is_init = request.is_system();
@@ -49,7 +50,7 @@ impl Pbft {
     }
 
     /// A client waits: pass its request on to the primary and see that it is ordered. Only a request that a correct
-    /// primary must accept may cost the primary its view, so that the signature is checked first (pbft-F20). The
+    /// primary must accept may cost the primary its view, so the signature is checked first (pbft-F20). The
     /// primary watches as well: if it cannot gather 2f+1 any more, it must leave its view like everybody else.
     fn watch(&mut self, context: &mut Ctx<'_>, client: ClientId) {
         if !self.verify_waiting(context, client) {
@@ -80,7 +81,7 @@ impl Pbft {
         holds
     }
 
-    /// Step 2. The primary proposes what is waiting, as one batch, while fewer than the congestion window are in
+    /// PBFT 2. The primary proposes what is waiting, as one batch, while fewer than the congestion window are in
     /// flight: under load, batches grow by themselves; without load, a request is proposed at once.
     pub(super) fn propose(&mut self, context: &mut Ctx<'_>) {
         while self.leads(context)
@@ -127,6 +128,7 @@ impl Pbft {
     }
 
     fn propose_batch(&mut self, context: &mut Ctx<'_>, requests: Vec<Request>) {
+        context.step("PBFT 2");
         let sequence = self.next;
         self.next = sequence.next();
         self.last_proposed = requests.len();
@@ -162,7 +164,7 @@ impl Pbft {
         self.try_prepare(context, sequence);
     }
 
-    /// Step 3. A backup receives the proposal.
+    /// PBFT 3. A backup receives the proposal.
     pub(super) fn on_pre_prepare(&mut self, context: &mut Ctx<'_>, from: ReplicaId, pre_prepare: PrePrepare) {
         let PrePrepare { view, sequence, batch } = pre_prepare;
         if from != context.cluster.primary(view) {
@@ -189,6 +191,7 @@ impl Pbft {
         if let Err(reason) = self.check_batch(context, &batch) {
             return context.reject(from, reason);
         }
+        context.step("PBFT 3");
         let batch = vouched(context, batch);
         let inline = batch.entries.iter().filter_map(Entry::inline);
         let acceptable = is_near(context, &batch.proposal) && is_valid(context, &batch.proposal, inline);
@@ -230,7 +233,7 @@ impl Pbft {
         self.advance(context);
     }
 
-    /// Step 4. A backup accepts the proposal and says PREPARE once it has every body (pbft-F22), every request is its
+    /// PBFT 4. A backup accepts the proposal and says PREPARE once it has every body (pbft-F22), every request is its
     /// client's (pbft-F20) and the agreed values are acceptable (prac-F27). For the last two, f+1 PREPAREs of others
     /// will do instead: one of them is correct and has checked.
     pub(super) fn try_accept(&mut self, context: &mut Ctx<'_>, sequence: Sequence) {
@@ -251,6 +254,7 @@ impl Pbft {
         if !(vouched || self.is_acceptable(context, sequence, &batch) && proposed.acceptable) {
             return;
         }
+        context.step("PBFT 4");
         self.accept(context, sequence);
         let vote = Vote { view: self.view, sequence, digest: proposed.digest };
         if context.cluster.primary(self.view) != context.me {
@@ -286,7 +290,7 @@ impl Pbft {
         context.push(OrderEffect::Persist(PbftRecord::Accepted(PrePrepare { view, sequence, batch })));
     }
 
-    /// Step 5. Votes for the proposal.
+    /// PBFT 5. Votes for the proposal.
     pub(super) fn on_prepare(&mut self, context: &mut Ctx<'_>, from: ReplicaId, vote: Vote) {
         if from == context.cluster.primary(vote.view) {
             return context.reject(from, Rejection::WrongSender);
@@ -305,7 +309,7 @@ impl Pbft {
         }
     }
 
-    /// Step 6. Votes for the certificate.
+    /// PBFT 6. Votes for the certificate.
     pub(super) fn on_commit(&mut self, context: &mut Ctx<'_>, from: ReplicaId, vote: Vote) {
         if !self.admits(context, from, &vote) {
             return;
@@ -346,6 +350,7 @@ impl Pbft {
         if slot.is_prepared(view) || slot.prepares.count(view, digest) + 1 < context.cluster.strong() {
             return;
         }
+        context.step("PBFT 5");
         slot.prepared = Some((view, digest));
         let vote = Vote { view, sequence, digest };
         context.push(OrderEffect::Persist(PbftRecord::Prepared(vote)));
@@ -384,6 +389,7 @@ impl Pbft {
             if self.phase == Phase::Normal && !ordered.batch.is_null() {
                 self.attempts = 0;
             }
+            context.step("PBFT 6");
             context.push(OrderEffect::Deliver(Delivery::Final(ordered)));
         }
         let sequence = self.committed.next();

@@ -90,7 +90,7 @@ pub struct Pbft {
     pub(super) view_changes_started: u64,
     /// The stable checkpoint that the log names: to be taken up once what it covers is executed again.
     pub(super) logged_stable: Option<Box<Certificate<Checkpoint>>>,
-    /// Whether no INIT was delivered yet. Nothing can be executed before, no checkpoint either, so that batches without
+    /// Whether no INIT was delivered yet. Nothing can be executed before, no checkpoint either, so batches without
     /// one could fill the window for ever.
     pub(super) awaits_init: bool,
 }
@@ -309,7 +309,7 @@ impl TotalOrder for Pbft {
         self.collect_garbage(context.cluster);
         self.accept_waiting(context);
         self.advance(context);
-        self.look_back(context);
+        self.try_to_vote_again(context);
     }
 
     fn installed(&mut self, context: &mut Ctx<'_>, certificate: &Certificate<Checkpoint>) {
@@ -321,7 +321,7 @@ impl TotalOrder for Pbft {
         self.collect_garbage(context.cluster);
         self.accept_waiting(context);
         self.advance(context);
-        self.look_back(context);
+        self.try_to_vote_again(context);
         self.send_status(context);
     }
 

@@ -1,4 +1,4 @@
-//! View change: steps 7 to 10 of the [module](super).
+//! View change: PBFT 7 to 10 of the [module](super).
 
 use super::decision::{Decision, decide};
 use super::message::{Claim, NewView, PbftMessage, Status, ViewChange, positions};
@@ -35,10 +35,11 @@ impl Pbft {
         self.start_view_change(context, self.view.next(), reason);
     }
 
-    /// Step 7. Leave the view, and say what was prepared and accepted, with the stable checkpoint and its proof. The
+    /// PBFT 7. Leave the view, and say what was prepared and accepted, with the stable checkpoint and its proof. The
     /// statement is durable before it leaves: it is never made differently.
     pub(super) fn start_view_change(&mut self, context: &mut Ctx<'_>, view: View, reason: &'static str) {
         assert!(view > self.view || self.phase == Phase::Changing && view == self.view, "views only grow");
+        context.step("PBFT 7");
         // Another primary gets longer. One that begins anew ([`Self::renew`]) has not failed.
         self.attempts += u32::from(self.phase != Phase::Normal || view != self.renewed(context));
         self.view = view;
@@ -73,7 +74,7 @@ impl Pbft {
         ViewChange { view: self.view, stable: self.stable.clone(), prepared, pre_prepared }
     }
 
-    /// Step 8. Somebody leaves its view.
+    /// PBFT 8. Somebody leaves its view.
     pub(super) fn on_view_change(&mut self, context: &mut Ctx<'_>, from: ReplicaId, signed: Signed<ViewChange>) {
         let wanted = signed.value.view;
         let known = self.view_changes.get(&signed.signer).map(|known| known.value.view);
@@ -87,6 +88,7 @@ impl Pbft {
         if !context.keyring.check_signed(&signed) {
             return context.reject(from, Rejection::BadSignature);
         }
+        context.step("PBFT 8");
         self.view_changes.insert(signed.signer, signed);
         self.leave_with_others(context);
         self.on_more_view_changes(context);
@@ -133,7 +135,7 @@ impl Pbft {
     }
 
     /// Brings back a replica that the others have left alone. It waits in a view change that nobody else needs, in
-    /// which it may not vote for what they order; or it lost its log, and nobody orders anything, so that it never
+    /// which it may not vote for what they order; or it lost its log, and nobody orders anything, so it never
     /// gets past what it may have said. The next crash would then cost a time-out, or everything.
     ///
     /// The primary begins anew: it leaves for the next view that it leads. All leave with it at once, the
@@ -184,7 +186,7 @@ impl Pbft {
         self.try_new_view(context);
     }
 
-    /// Step 9. The new primary begins the view as soon as the view changes decide every position and every batch is at
+    /// PBFT 9. The new primary begins the view as soon as the view changes decide every position and every batch is at
     /// hand with its bodies: a NEW-VIEW is the primary's word for each batch in it, so it must be able to accept them
     /// at once. Otherwise others may prepare what the primary's next VIEW-CHANGE does not list, and pbft-A2 is never
     /// met again.
@@ -199,7 +201,7 @@ impl Pbft {
         };
         let missing = self.missing(context, &decision);
         if !missing.is_empty() {
-            // Nobody may have what a liar says to have prepared. A correct replica has it, so that the rest decides
+            // Nobody may have what a liar says to have prepared. A correct replica has it, so the rest decides
             // without any liar's word when all that the correct ones have is here.
             let lacks = |claim: &Claim| missing.contains(&(claim.sequence, claim.digest));
             view_changes.retain(|signed| !signed.value.prepared.iter().any(lacks));
@@ -212,6 +214,7 @@ impl Pbft {
             let filled = decision.chosen.len().max(context.cluster.window_of_requests() as usize);
             decision.chosen.resize(filled, Batch::null().digest());
         }
+        context.step("PBFT 9");
         let new_view = NewView { view: self.view, view_changes, chosen: decision.chosen.clone() };
         let signed = Arc::new(context.keyring.sign(new_view));
         context.push(OrderEffect::Persist(PbftRecord::NewView(signed.clone())));
@@ -235,7 +238,7 @@ impl Pbft {
         missing
     }
 
-    /// Step 10. A backup checks the new view and enters it. If it has left that view already, it still learns what was
+    /// PBFT 10. A backup checks the new view and enters it. If it has left that view already, it still learns what was
     /// decided there; and if it knows already that the view began, in which way it did so besides.
     pub(super) fn on_new_view(&mut self, context: &mut Ctx<'_>, from: ReplicaId, signed: Arc<Signed<NewView>>) {
         let view = signed.value.view;
@@ -253,6 +256,7 @@ impl Pbft {
         if !self.begun.is_news(&signed, &decision) {
             return;
         }
+        context.step("PBFT 10");
         context.push(OrderEffect::Persist(PbftRecord::NewView(signed.clone())));
         if view >= self.view && !is_last {
             return self.enter_view(context, signed, &decision);
@@ -318,7 +322,7 @@ impl Pbft {
         self.pass_on_requests(context);
         self.advance(context);
         self.watch_requests(context);
-        self.look_back(context);
+        self.try_to_vote_again(context);
     }
 
     /// The tentative batch must be the one that the last view chose, or that prepared there. What this replica said of

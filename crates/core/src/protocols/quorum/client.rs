@@ -1,7 +1,7 @@
-//! The client's part of Quorum: steps Q1 and Q3 of the [module](super).
+//! The client's part of Quorum: Quorum 1 and 3 of the [module](super).
 
 use crate::ids::{ReplicaId, Timestamp};
-use crate::machine::Destination;
+use crate::machine::{Destination, Step};
 use crate::protocols::speculative::{Asking, ClientHalf, Complaint, Response, Verdict, all_equal};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -28,6 +28,14 @@ impl ClientHalf for QuorumClient {
 
     fn believes_certain(&self) -> bool {
         false
+    }
+
+    fn asks(&self) -> Option<Step> {
+        Some("Quorum 1")
+    }
+
+    fn accepts(&self) -> Option<Step> {
+        Some("Quorum 3")
     }
 
     fn complaint(&self) -> Complaint {

@@ -1,4 +1,4 @@
-//! Whether many clients ask at the same time, and go on doing so: step Q4 of the [module](super).
+//! Whether many clients ask at the same time, and go on doing so: Quorum 4 of the [module](super).
 
 use crate::ids::ClientId;
 use crate::time::{Duration, Instant};

@@ -5,13 +5,13 @@
 //! replicated service can be, and it aborts as soon as two clients' requests arrive in different orders.
 //!
 //! # Steps
-//! * Q1. The client sends its request, with one MAC per replica, to all (the client's part is in
+//! * Quorum 1. The client sends its request, with one MAC per replica, to all (the client's part is in
 //!   [`crate::client`]).
-//! * Q2. A replica that has not executed the client's request logs it, makes it durable, executes it and answers with
-//!   the digest of its whole history. One that has answers again (abs-D5).
-//! * Q3. n equal answers, in history and result, commit. Anything else makes the client panic.
-//! * Q4. Where a protocol for many clients comes next, a replica that sees more than three of them, in each of five
-//!   windows of 20 ms that follow one another, stops ([`crowd`]).
+//! * Quorum 2. A replica that has not executed the client's request logs it, makes it durable, executes it and answers
+//!   with the digest of its whole history. One that has answers again (abs-D5).
+//! * Quorum 3. n equal answers, in history and result, commit. Anything else makes the client panic.
+//! * Quorum 4. Where a protocol for many clients comes next, a replica that sees more than three of them, in each of
+//!   five windows of 20 ms that follow one another, stops ([`crowd`]).
 //!
 //! # Why it is safe
 //! n equal digests mean that every correct replica has this very history, and had not stopped. It is therefore in any
@@ -19,10 +19,10 @@
 //!
 //! # Why it is live
 //! Without contention and faults all correct replicas receive the same requests in the same order, since a client has
-//! one request outstanding. Otherwise the next instance takes over. Q4 takes nothing from that: an instance may abort
-//! whenever it likes, and the composition is live because of its Backups alone. It cannot be used to switch for ever:
-//! from Chain back to Quorum goes only who has seen no more than one client for two seconds, and whoever makes f+1
-//! replicas see a crowd could as well have sent a PANIC.
+//! one request outstanding. Otherwise the next instance takes over. Quorum 4 takes nothing from that: an instance may
+//! abort whenever it likes, and the composition is live because of its Backups alone. It cannot be used to switch for
+//! ever: from Chain back to Quorum goes only who has seen no more than one client for two seconds, and whoever makes
+//! f+1 replicas see a crowd could as well have sent a PANIC.
 //!
 //! # Deviations from the paper
 //! * Agreed time: nobody proposes one, so it is the client's timestamp, kept growing and bounded like every agreed
@@ -30,10 +30,10 @@
 //!   it. The seed is the history's digest before the request.
 //! * A duplicate is answered from the client table, with the digest at its own position (abs-S4).
 //! * In a cluster with signatures, requests to Quorum carry MACs only: nobody has to be convinced of them later.
-//! * Q4. The paper's Quorum is left when two requests really arrive in different orders. Requests that come through one
-//!   gateway hardly ever do, and then Quorum goes on under any load, at n times the MACs and answers that Chain needs.
-//!   Of four clients that are served all the time, two would race sooner or later: leaving before that costs no client
-//!   its patience. It is a rule of performance only, judged by each replica for itself.
+//! * Quorum 4: the paper's Quorum is left when two requests really arrive in different orders. Requests that come
+//!   through one gateway hardly ever do, and then Quorum goes on under any load, at n times the MACs and answers that
+//!   Chain needs. Of four clients that are served all the time, two would race sooner or later: leaving before that
+//!   costs no client its patience. It is a rule of performance only, judged by each replica for itself.
 //!
 //! # Cost
 //! Per request 2 MACs at each replica, 2n at the client, 2n messages, two delays, one write to the log.
@@ -69,7 +69,7 @@ impl<S: Service> Quorum<S> {
         Self { base: Speculation::open(instance, ledger), crowd: watches_load.then(Crowd::default) }
     }
 
-    /// Q2.
+    /// Quorum 2.
     pub(crate) fn on_request(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, request: Request) {
         if self.base.is_stopped() {
             return;
@@ -87,16 +87,17 @@ impl<S: Service> Quorum<S> {
         if !self.base.may_log(s, 1) {
             return s.reject(from, Rejection::Overload);
         }
-        // Q4.
         if self.crowd.as_mut().is_some_and(|crowd| crowd.is_too_much(s.now, request.client)) {
+            s.step("Quorum 4");
             return self.base.stop(s, StopReason::Crowded, false);
         }
         if request.timestamp.0 > (s.now + s.cluster.limits.clock_skew_max).0 {
             return self.base.stop(s, StopReason::Future, false);
         }
+        s.step("Quorum 2");
         let before = self.base.ledger.log.length();
         let proposal = Proposal { time: Instant(request.timestamp.0), seed: self.base.ledger.log.history() };
-        self.base.log(proposal, request);
+        self.base.log(s, proposal, request);
         self.base.persist(s, before);
         self.base.execute_and_respond(s);
     }

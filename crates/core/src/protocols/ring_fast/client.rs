@@ -4,7 +4,7 @@ use super::message::RingReply;
 use super::path::Path;
 use crate::auth::Keyring;
 use crate::ids::{Principal, ReplicaId, Timestamp};
-use crate::machine::Destination;
+use crate::machine::{Destination, Step};
 use crate::protocols::speculative::{Asking, ClientHalf, Complaint, Response, Settled, Verdict, all_equal};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -33,6 +33,14 @@ impl ClientHalf for RingFastClient {
 
     fn believes_certain(&self) -> bool {
         true
+    }
+
+    fn asks(&self) -> Option<Step> {
+        Some("Ring 1")
+    }
+
+    fn accepts(&self) -> Option<Step> {
+        Some("Ring 5")
     }
 
     fn complaint(&self) -> Complaint {

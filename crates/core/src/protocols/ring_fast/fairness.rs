@@ -4,18 +4,18 @@
 //! else's: the ring is as fast as ever, and this client waits. It cannot tell from what it sees of its own requests.
 //!
 //! # Steps
-//! * D1. Now and then the client asks all replicas how long the requests take whose entry they are.
-//! * D2. Of the last answers it takes the (2f+1)-th smallest: no larger than the largest right one, and no smaller than
-//!   the (f+1)-th smallest right one. Four times that is T_c, when it asks everybody instead of waiting longer; within
-//!   the bounds that clients' patience has anyway.
-//! * D3. An entry whose request was not answered in time is passed over: by choosing the timestamps of its requests a
-//!   client chooses their entries. For 8 requests the first time, then twice as many each time, up to 1,024, until it
-//!   serves one in time. f liars are f entries and f exits; if more than 2f entries are slow it is not about this
-//!   client, and none is passed over.
+//! * Fairness 1. Now and then the client asks all replicas how long the requests take whose entry they are.
+//! * Fairness 2. Of the last answers it takes the (2f+1)-th smallest: no larger than the largest right one, and no
+//!   smaller than the (f+1)-th smallest right one. Four times that is T_c, when it asks everybody instead of waiting
+//!   longer; within the bounds that clients' patience has anyway.
+//! * Fairness 3. An entry whose request was not answered in time is passed over: by choosing the timestamps of its
+//!   requests a client chooses their entries. For 8 requests the first time, then twice as many each time, up to 1,024,
+//!   until it serves one in time. f liars are f entries and f exits; if more than 2f entries are slow it is not about
+//!   this client, and none is passed over.
 //!
 //! # Deviations from the thesis
-//! The request that is asked again is the same, whoever is its entry (ring-F10, ring-F18). D3 is ours: without it each
-//! liar costs T_c in every n-th request (ring-F19).
+//! The request that is asked again is the same, whoever is its entry (ring-F10, ring-F18). Fairness 3 is ours: without
+//! it each liar costs T_c in every n-th request (ring-F19).
 
 use crate::cluster::Cluster;
 use crate::ids::ReplicaId;
@@ -23,14 +23,14 @@ use crate::time::Duration;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// D1: requests between two questions, and before the first.
+/// Fairness 1: requests between two questions, and before the first.
 const ASK_EVERY: u64 = 64;
 const ASK_AFTER: u64 = 4;
 
-/// D2: 1 + ε. In a busy ring every hundredth request takes more than twice the average.
+/// Fairness 2: 1 + ε. In a busy ring every hundredth request takes more than twice the average.
 const ALLOWANCE: u64 = 4;
 
-/// D3: requests, the first time, and how often that doubles.
+/// Fairness 3: requests, the first time, and how often that doubles.
 const PASS_OVER: u64 = 8;
 const DOUBLINGS_MAX: u32 = 7;
 
@@ -39,25 +39,25 @@ const DOUBLINGS_MAX: u32 = 7;
 pub(crate) struct Fairness {
     /// How many so far.
     requests: u64,
-    /// D1: of each replica's requests.
+    /// Fairness 1: of each replica's requests.
     delays: BTreeMap<ReplicaId, Duration>,
-    /// D3: how often in a row an entry was slow, and up to which request it is passed over.
+    /// Fairness 3: how often in a row an entry was slow, and up to which request it is passed over.
     slow: BTreeMap<ReplicaId, (u32, u64)>,
 }
 
 impl Fairness {
-    /// D1: another request. Whether it is time to ask.
+    /// Fairness 1: another request. Whether it is time to ask.
     pub(crate) const fn begin(&mut self) -> bool {
         self.requests += 1;
         self.requests % ASK_EVERY == ASK_AFTER
     }
 
-    /// D1: an answer.
+    /// Fairness 1: an answer.
     pub(crate) fn note_delay(&mut self, from: ReplicaId, delay: Duration) {
         self.delays.insert(from, delay);
     }
 
-    /// D2: T_c, if enough have answered.
+    /// Fairness 2: T_c, if enough have answered.
     pub(crate) fn patience(&self, cluster: &Cluster) -> Option<Duration> {
         let mut delays: Vec<u64> = self.delays.values().map(|delay| delay.0).collect();
         delays.sort_unstable();
@@ -65,7 +65,7 @@ impl Fairness {
         Some(Duration(delay.saturating_mul(ALLOWANCE)))
     }
 
-    /// D3: a request is done, and whether in time. One that others were asked for before its time was over says
+    /// Fairness 3: a request is done, and whether in time. One that others were asked for before its time was over says
     /// nothing about its entry.
     pub(crate) fn end(&mut self, cluster: &Cluster, entry: ReplicaId, in_time: bool) {
         if in_time {
@@ -81,7 +81,7 @@ impl Fairness {
         }
     }
 
-    /// D3.
+    /// Fairness 3.
     pub(crate) fn passes_over(&self, entry: ReplicaId) -> bool {
         self.slow.get(&entry).is_some_and(|(_, until)| self.requests < *until)
     }

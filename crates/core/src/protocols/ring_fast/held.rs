@@ -17,7 +17,7 @@ pub(super) const UNDER_WAY_MAX: usize = 32;
 
 /// Batches kept of each entry. The oldest goes when there is no room: a batch that died on its way would otherwise stay
 /// for ever (ring-F28). A correct entry has no more than [`UNDER_WAY_MAX`] under way in every `client_retry`, and with
-/// those of signed requests twice as many, so that what goes is at least one of these old. An entry that has more has
+/// those of signed requests twice as many, so what goes is at least one of these old. An entry that has more has
 /// no part in the ring for the rest.
 pub(crate) const PER_ENTRY_MAX: usize = 4 * UNDER_WAY_MAX;
 

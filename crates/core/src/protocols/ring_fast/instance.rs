@@ -57,7 +57,7 @@ impl<S: Service, M: Speaker> Steps<M> for RingFast<S> {
     fn timer(&mut self, s: &mut Surroundings<'_, M>, timer: Self::Timer) {
         match timer {
             RingTimer::Speculative(SpeculativeTimer::Checkpoint) => self.base.on_checkpoint_timeout(s),
-            RingTimer::Speculative(SpeculativeTimer::LowLoad) => self.load.look(s, &mut self.base),
+            RingTimer::Speculative(SpeculativeTimer::LowLoad) => self.load.judge(s, &mut self.base),
             RingTimer::Panic | RingTimer::Pace if self.base.is_stopped() => {}
             RingTimer::Panic => self.on_panic_timeout(s),
             RingTimer::Pace => self.on_pace_timer(s),

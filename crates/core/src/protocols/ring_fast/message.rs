@@ -70,7 +70,7 @@ pub enum Body {
     Requests(Vec<Request>),
     /// ACK. Every replica has the requests by then.
     Digest(Digest),
-    /// ACK, where it comes to the same replicas for the second time: the end of a longer way.
+    /// ACK, where it comes to the same replicas for the second time: the end of a longer path.
     DigestAgain(Digest),
     /// A probe: no requests.
     Probe(Probe),
@@ -174,7 +174,7 @@ wire_struct!(Stamp { first, proposal, history, effects });
 pub struct RingMessage {
     /// The instance.
     pub instance: InstanceId,
-    /// Where its way began.
+    /// Where its path began.
     pub entry: ReplicaId,
     /// RING or ACK.
     pub body: Body,
@@ -212,7 +212,7 @@ impl Wire for RingMessage {
 }
 
 impl RingMessage {
-    /// What the MAC of a replica at `maker` for another covers: instance and way, kind, batch, what had been struck up
+    /// What the MAC of a replica at `maker` for another covers: instance and path, kind, batch, what had been struck up
     /// to there and, from the sequencer on, the number, the agreed values and the history. Kind and number follow from
     /// the maker's position and not from what the message says of itself (ring-F1).
     pub fn statement(&self, path: &Path, batch: Digest, maker: usize) -> Vec<u8> {
@@ -249,7 +249,7 @@ impl RingMessage {
             && self.reply_tags.len() == (requests - struck.len()) * path.reply_tags(previous)
     }
 
-    /// Whether each request carries as many of its client's MACs as it should on its way to a position.
+    /// Whether each request carries as many of its client's MACs as it should on the link to a position.
     pub(super) fn has_client_tags(&self, path: &Path, position: usize) -> bool {
         let Body::Requests(requests) = &self.body else { return true };
         let expected = path.client_tags(position - 1);
@@ -267,7 +267,7 @@ impl RingMessage {
 #[derive(Clone, Debug)]
 pub(super) struct Accepted {
     pub(super) path: Path,
-    /// Where this replica is on its way.
+    /// Where this replica is on its path.
     pub(super) position: usize,
     pub(super) batch: Digest,
     pub(super) message: RingMessage,
@@ -285,7 +285,7 @@ impl Accepted {
 pub struct RingReply {
     /// The instance.
     pub instance: InstanceId,
-    /// Where the request's way began.
+    /// Where the request's path began.
     pub entry: ReplicaId,
     /// Whose request.
     pub client: ClientId,
@@ -332,7 +332,7 @@ impl Wire for RingReply {
 pub struct RingReplyStatement {
     /// The instance.
     pub instance: InstanceId,
-    /// Where the request's way began.
+    /// Where the request's path began.
     pub entry: ReplicaId,
     /// Whose request.
     pub client: ClientId,

@@ -1,18 +1,19 @@
 //! Is the ring slower than its replicas? Section 5.3.2 of the thesis, with the repairs of ring-F21.
 //!
 //! A ring is as fast as its slowest replica, and a replica that delays what it passes on harms everybody without ever
-//! being silent. So the replicas compare how long the way around the ring takes with how long its hops should.
+//! being silent. So the replicas compare how long a batch takes around the ring with how long its hops should.
 //!
 //! # Steps
-//! * T1. Every replica sends PING to its successor, once in each interval. PONG waits its turn like anything else; half
-//!   the time until it comes back is the *hop*. So is half the time for which none has come.
-//! * T2. Each in turn begins a round: CHECK goes once around, and every replica adds its hop, signed for this round.
-//! * T3. When it is back with n hops, the originator sends them around again: REPORT.
-//! * T4. Whoever has the n hops compares them with the time that the batches of this entry took since the last round,
-//!   on average, for the first time around; if there were none, with the last such time, up to n intervals ago. It
-//!   votes that the ring is slow if that is more than `ring_slow_after`, and more than twice what n hops take among
+//! * Pace 1. Every replica sends PING to its successor, once in each interval. PONG waits its turn like anything else;
+//!   half the time until it comes back is the *hop*. So is half the time for which none has come.
+//! * Pace 2. Each in turn begins a round: CHECK goes once around, and every replica adds its hop, signed for this
+//!   round.
+//! * Pace 3. When it is back with n hops, the originator sends them around again: REPORT.
+//! * Pace 4. Whoever has the n hops compares them with the time that the batches of this entry took since the last
+//!   round, on average, for the first time around; if there were none, with the last such time, up to n intervals ago.
+//!   It votes that the ring is slow if that is more than `ring_slow_after`, and more than twice what n hops take among
 //!   correct replicas: n times the (f+1)-th smallest. The vote is signed for this round, and goes to all.
-//! * T5. 2f+1 votes end a round; what f+1 of them say is its verdict. A replica raises the *alarm* while the last
+//! * Pace 5. 2f+1 votes end a round; what f+1 of them say is its verdict. A replica raises the *alarm* while the last
 //!   rounds of f+1 originators, one of them correct, say that the ring is slow. Whoever passes no rounds on keeps
 //!   nobody from it: if there are none for 2n intervals, it is raised by `ring_slow_after` alone.
 //!
@@ -21,12 +22,12 @@
 //! * The (f+1)-th smallest is no larger than the largest right one: nobody can make the ring look as if it had to be
 //!   slow. But f replicas that answer PING at once make 2f ≥ f+1 hops too *small*, and then everybody finds an even
 //!   ring slow (ring-F21). So the alarm is a signal to the operator.
-//! * The (2f+1)-th smallest is no smaller than the smallest right one: where links are alike, nobody can make an even
-//!   ring look slow. A ring that is slow by that measure too is slow *beyond doubt*, although not each slow ring is.
-//!   That is a reason to switch, if the operator wants it: `ring_stop_after`, which the batches must exceed besides, so
-//!   that who wants a switch has to make the ring as slow as that. One liar's word is not enough, since f+1 of the 2f+1
-//!   votes are needed, of f+1 originators; nor are its switches free, since the next ring is measured anew for n
-//!   intervals, and the Backups in between grow.
+//! * The (2f+1)-th smallest is no smaller than the smallest right one: where links are equally fast, nobody can make an
+//!   even ring look slow. A ring that is slow by that measure too is slow *beyond doubt*, although not each slow ring
+//!   is. That is a reason to switch, if the operator wants it: `ring_stop_after`, which the batches must exceed
+//!   besides, so that who wants a switch has to make the ring as slow as that. One liar's word is not enough, since f+1
+//!   of the 2f+1 votes are needed, of f+1 originators; nor are its switches free, since the next ring is measured anew
+//!   for n intervals, and the Backups in between grow.
 //!
 //! The alarm names the link with the longest hop if that is longer than the others. A replica that is quick with PINGs
 //! and slow with batches is noticed, but not named.
@@ -60,7 +61,7 @@ const STATUS_INTERVALS: u64 = 5;
 /// Twice what n hops should take is not slow yet (K_lat and 1 + ε of the thesis, as one).
 const ALLOWANCE: u64 = 2;
 
-/// T5: what a round has come to.
+/// Pace 5: what a round has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Verdict {
     number: u64,
@@ -106,7 +107,7 @@ pub(super) struct Watch {
     verdicts: BTreeMap<ReplicaId, Verdict>,
 }
 
-/// T1: how often.
+/// Pace 1: how often.
 pub(super) const fn interval(cluster: &Cluster) -> Duration {
     Duration(STATUS_INTERVALS * cluster.limits.status_interval.0)
 }
@@ -129,7 +130,7 @@ impl Watch {
         }
     }
 
-    /// T5. A round that was long ago says nothing: its originator has stopped, or is silenced.
+    /// Pace 5. A round that was long ago says nothing: its originator has stopped, or is silenced.
     pub(super) fn alarm(&self, now: Instant, cluster: &Cluster) -> Option<Alarm> {
         let two_cycles = Duration(2 * cluster.n as u64 * interval(cluster).0);
         let recent = || self.verdicts.values().filter(|verdict| now - verdict.at <= two_cycles);
@@ -157,7 +158,7 @@ impl Watch {
     }
 
     /// How long a request of this entry takes, as far as is known: it waits, and goes around twice. The hops that some
-    /// ways have more are without bodies.
+    /// paths have more are without bodies.
     pub(super) fn delay(&self) -> Option<u64> {
         let around = self.average().or(self.took.map(|(took, _)| took))?;
         Some(self.wait.0.saturating_add(around.saturating_mul(2)))
@@ -168,7 +169,7 @@ impl Watch {
         self.came_around.1.0.checked_div(self.came_around.0)
     }
 
-    /// T1 and T2: every interval.
+    /// Pace 1 and 2: every interval.
     pub(super) fn tick(&mut self, around: &mut Around<'_>) {
         let Around { now, cluster, me, .. } = *around;
         let number = now.0 / interval(cluster).0.max(1);
@@ -185,7 +186,7 @@ impl Watch {
         }
     }
 
-    /// T2: adds this replica's hop.
+    /// Pace 2: adds this replica's hop.
     fn pass_on(&self, around: &mut Around<'_>, mut hops: Hops) {
         // Who has no hop yet ends the round: it has only just begun.
         let Some(hop) = self.hop else { return };
@@ -221,7 +222,7 @@ impl Watch {
         Ok(())
     }
 
-    /// T2, and T3 at the originator.
+    /// Pace 2, and Pace 3 at the originator.
     fn on_check(&mut self, around: &mut Around<'_>, hops: Hops) -> Result<(), Rejection> {
         let Around { now, cluster, me, .. } = *around;
         let originator = hops.round.originator;
@@ -248,7 +249,7 @@ impl Watch {
         Ok(())
     }
 
-    /// T3: passes on, and T4. The originator gets it last.
+    /// Pace 3: passes on, and Pace 4. The originator gets it last.
     fn on_report(&mut self, around: &mut Around<'_>, hops: Hops) -> Result<(), Rejection> {
         let Around { now, cluster, me, .. } = *around;
         let round = hops.round;
@@ -280,7 +281,7 @@ impl Watch {
         Ok(())
     }
 
-    /// T5.
+    /// Pace 5.
     fn on_vote(&mut self, around: &Around<'_>, vote: Signed<Vote>) -> Result<(), Rejection> {
         let Vote { instance, round, pace } = vote.value;
         if instance != self.instance || !around.cluster.contains(round.originator) {
@@ -325,7 +326,7 @@ impl Watch {
     }
 }
 
-/// T4: what a replica makes of n hops in ascending order, when its own batches took so many microseconds.
+/// Pace 4: what a replica makes of n hops in ascending order, when its own batches took so many microseconds.
 fn judge(cluster: &Cluster, hops: &[(u64, ReplicaId)], took: u64) -> Pace {
     let longer_than = |hop: u64| took > hop.saturating_mul(ALLOWANCE * cluster.n as u64);
     let limits = &cluster.limits;
@@ -516,13 +517,13 @@ mod tests {
             let mut ring = Ring::new(f, &delays);
             (0..3 * n).for_each(|_| ring.interval());
             assert_eq!(ring.paces(), vec![Some(Pace::Slow); n], "f = {f}");
-            // Replica 0 measures the way to replica 1, replica 1 the way back to itself.
+            // Replica 0 measures the hop to replica 1, replica 1 the hop back to itself.
             let is_link = |alarm: &Option<Alarm>| alarm.unwrap().suspect.is_some_and(|suspect| suspect.from.0 <= 1);
             assert!(ring.alarms().iter().all(is_link), "f = {f}");
         }
     }
 
-    /// ring-S14: f replicas make 2f hops too small, so that everybody finds an even ring slow. That is why a
+    /// ring-S14: f replicas make 2f hops too small, so everybody finds an even ring slow. That is why a
     /// verdict is a signal and no more.
     #[test]
     fn hasty_pongs_make_an_even_ring_look_slow() {

@@ -1,4 +1,4 @@
-//! What the ring does about how fast it is: steps T1 to T5 of [`super::pace`] at a replica.
+//! What the ring does about how fast it is: Pace 1 to 5 of [`super::pace`] at a replica.
 
 use super::message::{RingTimer, Speaker};
 use super::pace::{Around, Delay, PaceMessage, RingPace, interval};
@@ -19,16 +19,19 @@ impl<S: Service> RingFast<S> {
         act: impl FnOnce(&mut Watch, &mut Around<'_>) -> R,
     ) -> R {
         let (instance, out) = (self.base.instance, &mut *s.out);
-        let mut send = |to, message| out.send(to, RingPace { instance, message }.into());
+        let mut send = |to, message: PaceMessage| {
+            out.step(message.step());
+            out.send(to, RingPace { instance, message }.into());
+        };
         let Surroundings { now, cluster, keyring, me, .. } = *s;
         act(&mut self.watch, &mut Around { now, cluster, keyring, me, send: &mut send })
     }
 
-    /// T1.
+    /// Pace 1.
     pub(super) fn on_pace_timer(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         self.watching(s, Watch::tick);
         Self::set_pace_timer(s);
-        self.look_at_pace(s);
+        self.judge_pace(s);
     }
 
     pub(super) fn set_pace_timer(s: &mut Surroundings<'_, impl Speaker>) {
@@ -39,19 +42,23 @@ impl<S: Service> RingFast<S> {
         if self.base.is_stopped() {
             return;
         }
+        if matches!(message, PaceMessage::Vote(_)) {
+            s.step("Pace 5");
+        }
         if let Err(reason) = self.watching(s, |watch, around| watch.on_message(around, from, message)) {
             s.reject(Principal::Replica(from), reason);
         }
-        self.look_at_pace(s);
+        self.judge_pace(s);
     }
 
-    /// A client asks how long the requests of this entry take: step D1 of [`super::fairness`]. Nothing is kept
+    /// A client asks how long the requests of this entry take: Fairness 1 of [`super::fairness`]. Nothing is kept
     /// of it.
     pub(super) fn on_question(&self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, message: &PaceMessage) {
         match (message, self.watch.delay()) {
             (PaceMessage::Ask(_), _) if self.base.is_stopped() => {}
             (PaceMessage::Ask(client), Some(microseconds)) => {
                 let delay = PaceMessage::Delay(Delay { client: *client, microseconds });
+                s.step(delay.step());
                 let answer = RingPace { instance: self.base.instance, message: delay };
                 s.send(Destination::Client(*client), answer);
             }
@@ -60,8 +67,8 @@ impl<S: Service> RingFast<S> {
         }
     }
 
-    /// T5: tells the host, and leaves the ring if that is what the operator wants.
-    fn look_at_pace(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
+    /// Pace 5: tells the host, and leaves the ring if that is what the operator wants.
+    fn judge_pace(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let alarm = self.watch.alarm(s.now, s.cluster);
         let gist = |alarm: &Alarm| (alarm.pace, alarm.suspect.map(|suspect| suspect.from));
         if alarm.as_ref().map(gist) != self.alarm.as_ref().map(gist) {

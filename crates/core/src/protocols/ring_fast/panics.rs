@@ -1,4 +1,4 @@
-//! What a replica does for clients that panic: steps R6 to R8 of the [module](super).
+//! What a replica does for clients that panic: Ring 6 to 8 of the [module](super).
 
 use super::held::{UNDER_WAY_MAX, WINDOW};
 use super::message::{Accepted, Body, Probe, Stamp};
@@ -28,9 +28,10 @@ const SIGNED_ATTEMPT: u64 = 2;
 const SIGNED_UNDER_WAY_MAX: usize = 2 * UNDER_WAY_MAX;
 
 impl<S: Service> RingFast<S> {
-    /// R6: a signed request that is new. Its entry takes it from where it is kept; whoever else has it from its client
-    /// hands it on.
+    /// Ring 6: a signed request that is new. Its entry takes it from where it is kept; whoever else has it from its
+    /// client hands it on.
     pub(super) fn on_panic(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, request: Request) {
+        s.step("Ring 6");
         let entry = Self::signed_entry(s, &request);
         if entry != s.me && !from.is_client() {
             return s.reject(from, Rejection::WrongEntry);
@@ -65,9 +66,9 @@ impl<S: Service> RingFast<S> {
         Path::entry_for(s.cluster, request.client, request.timestamp, SIGNED_ATTEMPT)
     }
 
-    /// R6: the signed requests whose entry this is leave; again if they are new after so long. They wait in no queue,
-    /// where another request of their client could be in their place, with MACs that hold for this replica only; nor
-    /// for batches that are under way, which may have died of such MACs.
+    /// Ring 6: the signed requests whose entry this is leave; again if they are new after so long. They wait in no
+    /// queue, where another request of their client could be in their place, with MACs that hold for this replica only;
+    /// nor for batches that are under way, which may have died of such MACs.
     pub(super) fn send_signed(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let limits = &s.cluster.limits;
         loop {
@@ -79,6 +80,7 @@ impl<S: Service> RingFast<S> {
             if requests.is_empty() {
                 return;
             }
+            s.step("Ring 6");
             self.send_batch(s, requests);
         }
     }
@@ -105,8 +107,8 @@ impl<S: Service> RingFast<S> {
         batch
     }
 
-    /// R7: tells the clients that panicked what is certain, and asks how far the others are where it is not.
-    pub(super) fn look_after_panics(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
+    /// Ring 7: tells the clients that panicked what is certain, and asks how far the others are where it is not.
+    pub(super) fn serve_panics(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let mut unknown = false;
         for (by, request) in self.panics.requests() {
             let client = request.client;
@@ -116,6 +118,7 @@ impl<S: Service> RingFast<S> {
                 Standing::Done { .. } if matches!(by, Account::Replica(_)) => self.panics.forget(by, client),
                 Standing::Stale => self.panics.forget(by, client),
                 Standing::Done { position, history, outcome } if self.panics.is_certain(position) => {
+                    s.step("Ring 7");
                     let response = Response::to(self.base.instance, &request, position, history, outcome);
                     s.send(Destination::Client(client), Certain(response));
                     self.panics.forget(by, client);
@@ -124,6 +127,7 @@ impl<S: Service> RingFast<S> {
             }
         }
         if unknown && let Some(number) = self.panics.next_probe(s.now, s.cluster.limits.client_retry) {
+            s.step("Ring 7");
             let path = Path::of_probe(s.cluster, self.sequencer, s.me);
             let body = Body::Probe(Probe { number, pass: 0 });
             let accepted =
@@ -132,19 +136,23 @@ impl<S: Service> RingFast<S> {
         }
     }
 
-    /// R8: the time of a client that panicked is over.
+    /// Ring 8: the time of a client that panicked is over.
     pub(super) fn on_panic_timeout(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
-        self.look_after_panics(s);
+        self.serve_panics(s);
         match self.panics.until() {
-            Some(until) if until <= s.now => self.base.stop(s, StopReason::Unserved, false),
+            Some(until) if until <= s.now => {
+                s.step("Ring 8");
+                self.base.stop(s, StopReason::Unserved, false);
+            }
             Some(until) => s.set_timer(RingTimer::Panic, until),
             None => {}
         }
     }
 
-    /// R7: who executes at this position answers for having what the sequencer has; and the entry, when it comes back,
-    /// knows that everybody does.
+    /// Ring 7: who executes at this position answers for having what the sequencer has; and the entry, when it comes
+    /// back, knows that everybody does.
     pub(super) fn accept_probe(&mut self, s: &mut Surroundings<'_, impl Speaker>, mut accepted: Accepted) {
+        s.step("Ring 7");
         let Accepted { path, position, message, .. } = &mut accepted;
         let from = Principal::Replica(path.at(*position - 1));
         let log = &self.base.ledger.log;

@@ -7,13 +7,13 @@
 //! # Where the number is given
 //! f+1 replicas check a client's MACs, and only then may a request get a number (ring-F16). So where the sequencer
 //! comes earlier, at q < f, it gives numbers when it comes again, at σ = n + q. All n replicas execute from there on,
-//! one at each position, the last one at n + q + n − 1: the way is q positions longer than 2n, and these are ACKs too.
+//! one at each position, the last one at n + q + n − 1: the path is q positions longer than 2n, and these are ACKs too.
 
 use crate::cluster::Cluster;
 use crate::ids::{ClientId, ReplicaId, Timestamp};
 use core::ops::{Range, RangeInclusive};
 
-/// The way of one entry's requests.
+/// The path of one entry's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
     entry: ReplicaId,
@@ -25,7 +25,7 @@ pub struct Path {
 }
 
 impl Path {
-    /// The way from an entry, where this replica is the sequencer.
+    /// The path from an entry, where this replica is the sequencer.
     pub const fn new(cluster: &Cluster, sequencer: ReplicaId, entry: ReplicaId) -> Self {
         let Cluster { n, f, .. } = *cluster;
         let offset = distance(n, entry, sequencer);
@@ -34,7 +34,7 @@ impl Path {
         Self { entry, n, f, stamp, last, is_probe: false }
     }
 
-    /// The way of a probe: it comes back to the entry when all others have seen it twice. It has no client whose MACs
+    /// The path of a probe: it comes back to the entry when all others have seen it twice. It has no client whose MACs
     /// had to be checked before the sequencer says what it has.
     pub const fn of_probe(cluster: &Cluster, sequencer: ReplicaId, entry: ReplicaId) -> Self {
         let Cluster { n, f, .. } = *cluster;
@@ -65,13 +65,13 @@ impl Path {
         self.n - 1
     }
 
-    /// The last position, which answers the client: the exit again, unless the way is longer; of a probe, the entry.
+    /// The last position, which answers the client: the exit again, unless the path is longer; of a probe, the entry.
     pub const fn last(&self) -> usize {
         self.last
     }
 
     /// What the link that leaves a position belongs to: 0 the RING pass, 1 the ACK pass, 2 what is left of the ACK pass
-    /// when it comes by for the second time, and the last link of a probe. MACs cover it, so that one for a replica in
+    /// when it comes by for the second time, and the last link of a probe. MACs cover it, so one for a replica in
     /// one pass is none in another.
     pub const fn pass(&self, position: usize) -> u8 {
         ((position + 1) / self.n) as u8
@@ -150,7 +150,7 @@ impl Path {
     }
 }
 
-/// Hops from one replica to another. An entry that does not exist has a way as well, which nobody takes.
+/// Hops from one replica to another. An entry that does not exist has a path as well, which nobody takes.
 const fn distance(n: usize, from: ReplicaId, to: ReplicaId) -> usize {
     (to.0 as usize + n - from.0 as usize % n) % n
 }
@@ -316,14 +316,14 @@ mod tests {
         (0..=path.last()).map(at).sum()
     }
 
-    /// How many positions a way is longer than 2n.
+    /// How many positions a path is longer than 2n.
     fn longer(path: &Path) -> usize {
         let q = path.offset(ReplicaId(0));
         if q < path.f { q } else { 0 }
     }
 
     /// Equations 7.1 and 7.3 of the thesis, added up anew (`docs/papers/ring.md`), and 2(f+1) more for each position
-    /// that a way is longer: so many MACs are made and checked for a batch of b.
+    /// that a path is longer: so many MACs are made and checked for a batch of b.
     #[test]
     fn the_sets_add_up_to_the_formula() {
         for (f, b) in [1, 2, 3].into_iter().flat_map(|f| [1, 10, 100].map(|b| (f, b))) {
@@ -336,7 +336,7 @@ mod tests {
     }
 
     /// (7.2) and (7.4): what joint MACs would leave, did every exit begin a batch of its own whenever it sends an ACK,
-    /// so that the two travel together until the batch comes to its own exit. They are fewer, and little cheaper: a MAC
+    /// so the two travel together until the batch comes to its own exit. They are fewer, and little cheaper: a MAC
     /// takes as long as the 64-byte blocks that it covers, and those of two statements are nearly as many together as
     /// apart.
     #[test]

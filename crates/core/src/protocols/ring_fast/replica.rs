@@ -1,4 +1,4 @@
-//! A replica's part: steps R2 to R5 of the [module](super).
+//! A replica's part: Ring 2 to 5 of the [module](super).
 
 use super::flow::Flow;
 use super::held::{Executed, Held, UNDER_WAY_MAX, WINDOW};
@@ -29,7 +29,7 @@ const EARLY_MAX: usize = 2 * UNDER_WAY_MAX;
 const FULL_BYTES: usize = 16 << 10;
 
 impl<S: Service> RingFast<S> {
-    /// R2, first half; and whoever has the request in its history answers again.
+    /// Ring 2, first half; and whoever has the request in its history answers again.
     pub(super) fn on_request(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, mut request: Request) {
         if self.base.is_stopped() {
             return;
@@ -57,6 +57,7 @@ impl<S: Service> RingFast<S> {
                     }
                     return;
                 }
+                s.step("Ring 2");
                 if let Err(reason) = self.queue.push(s.now, &s.cluster.limits, request) {
                     s.reject(from, reason);
                 }
@@ -84,12 +85,12 @@ impl<S: Service> RingFast<S> {
         }
     }
 
-    /// R2: bytes of the next batch, if it is full.
+    /// Ring 2: bytes of the next batch, if it is full.
     fn full_bytes(&self) -> usize {
         FULL_BYTES.max(2 * self.queue.first_bytes())
     }
 
-    /// R2: whether the next batch may leave this entry.
+    /// Ring 2: whether the next batch may leave this entry.
     fn may_begin(&self, s: &Surroundings<'_, impl Speaker>) -> bool {
         let limits = &s.cluster.limits;
         let (batches, bytes) = self.batches.under_way(s.me, s.now, limits.client_retry);
@@ -100,7 +101,7 @@ impl<S: Service> RingFast<S> {
         !self.queue.is_empty() && has_room && (batches == 0 || self.flow.has_credit(limits, WINDOW))
     }
 
-    /// R2, second half.
+    /// Ring 2, second half.
     pub(super) fn pass_end(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         if !self.base.is_stopped() {
             self.send_signed(s);
@@ -117,12 +118,13 @@ impl<S: Service> RingFast<S> {
             }
         }
         if !self.base.is_stopped() {
-            self.look_after_panics(s);
+            self.serve_panics(s);
         }
     }
 
-    /// R2: a batch leaves this entry.
+    /// Ring 2: a batch leaves this entry.
     pub(super) fn send_batch(&mut self, s: &mut Surroundings<'_, impl Speaker>, mut requests: Vec<Request>) {
+        s.step("Ring 2");
         let path = self.path(s.cluster, s.me);
         for request in &mut requests {
             request.authentication.tags = client_tags(s.cluster, &path, request);
@@ -135,7 +137,7 @@ impl<S: Service> RingFast<S> {
         self.pass_on(s, Accepted { path, position: 0, batch, message });
     }
 
-    /// R3, first half: what authenticates the message.
+    /// Ring 3, first half: what authenticates the message.
     pub(super) fn on_ring(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker>,
@@ -207,8 +209,9 @@ impl<S: Service> RingFast<S> {
         if is_probe { self.accept_probe(s, accepted) } else { self.accept(s, accepted) }
     }
 
-    /// R3, second half: what the message's place on its way asks for.
+    /// Ring 3, second half: what the message's place on its path asks for.
     fn accept(&mut self, s: &mut Surroundings<'_, impl Speaker>, accepted: Accepted) {
+        s.step("Ring 3");
         let Accepted { path, position, .. } = accepted;
         let from = Principal::Replica(path.at(position - 1));
         if position == path.stamp() {
@@ -260,7 +263,7 @@ impl<S: Service> RingFast<S> {
         if self.unstamped.front().is_some_and(has_room) { self.unstamped.pop_front() } else { None }
     }
 
-    /// R4: the sequencer strikes what may not be logged, and gives the rest the next positions.
+    /// Ring 4: the sequencer strikes what may not be logged, and gives the rest the next positions.
     fn stamp(&mut self, s: &mut Surroundings<'_, impl Speaker>, mut accepted: Accepted) -> Option<Accepted> {
         let Accepted { position, batch, message, .. } = &mut accepted;
         let requests = self.batches.find(message.entry, *batch)?.requests.clone();
@@ -283,10 +286,11 @@ impl<S: Service> RingFast<S> {
         Some(accepted)
     }
 
-    /// R4: logs, executes and passes on.
+    /// Ring 4: logs, executes and passes on.
     fn log_and_pass_on(&mut self, s: &mut Surroundings<'_, impl Speaker>, mut accepted: Accepted, is_claimed: bool) {
         let Accepted { batch, message, .. } = &mut accepted;
         let Some(held) = self.batches.find(message.entry, *batch) else { return };
+        s.step("Ring 4");
         let live: Vec<usize> = message.live(held.requests.len()).collect();
         let stamp = message.stamp.as_mut().expect("only what has a number is logged");
         let requests: Vec<Request> = live.iter().map(|at| held.requests[*at].clone()).collect();
@@ -296,7 +300,7 @@ impl<S: Service> RingFast<S> {
         self.load.note(requests.iter().map(|request| request.client));
         let before = self.base.ledger.log.length();
         for request in requests {
-            self.base.log(stamp.proposal.clone(), request);
+            self.base.log(s, stamp.proposal.clone(), request);
         }
         let history = self.base.ledger.log.history();
         if is_claimed && stamp.history != history {
@@ -325,11 +329,12 @@ impl<S: Service> RingFast<S> {
         self.pass_on(s, accepted);
     }
 
-    /// R3 and R5: this replica's MACs, and the message goes on, or the answers to the clients.
+    /// Ring 3 and 5: this replica's MACs, and the message goes on, or the answers to the clients.
     pub(super) fn pass_on(&mut self, s: &mut Surroundings<'_, impl Speaker>, accepted: Accepted) {
         let Accepted { path, position, batch, mut message } = accepted;
         let is_probe = matches!(message.body, Body::Probe(_));
         if path.is_last(position) {
+            s.step("Ring 5");
             self.add_reply_tags(s, &path, position, batch, &mut message);
         }
         if position == path.last() {
@@ -354,7 +359,7 @@ impl<S: Service> RingFast<S> {
         }
     }
 
-    /// R5: this replica's MACs for the clients, behind those of the positions before.
+    /// Ring 5: this replica's MACs for the clients, behind those of the positions before.
     fn add_reply_tags(
         &self,
         s: &Surroundings<'_, impl Speaker>,
@@ -375,7 +380,7 @@ impl<S: Service> RingFast<S> {
         message.reply_tags = tags;
     }
 
-    /// R5: the last position answers.
+    /// Ring 5: the last position answers.
     fn reply(&self, s: &mut Surroundings<'_, impl Speaker>, path: &Path, batch: Digest, message: &RingMessage) {
         let Some(held) = self.batches.find(message.entry, batch) else { return };
         let each = path.reply_tags(path.last());

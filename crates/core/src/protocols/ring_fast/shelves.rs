@@ -1,4 +1,4 @@
-//! The signed requests of clients that panicked, by whoever brought them: step R6 of the [module](super). Each has room
+//! The signed requests of clients that panicked, by whoever brought them: Ring 6 of the [module](super). Each has room
 //! of its own, and nobody takes another's.
 
 use crate::cluster::Limits;

@@ -1,4 +1,4 @@
-//! The requests of an ORDER that do not stand in it, or stand there without a proof that convinces: step R3 of the
+//! The requests of an ORDER that do not stand in it, or stand there without a proof that convinces: Resilient 3 of the
 //! [module](super).
 //!
 //! Whoever restarts has the requests that it has logged, and not their proofs any more: those are in no log. It gives
@@ -91,7 +91,7 @@ impl<S: Service> RingResilient<S> {
         for entry in bodies.0 {
             self.take_body(s, Principal::Replica(from), &entry.asked_in(self.base.instance));
         }
-        self.look_at_timers(s);
+        self.arm_timers(s);
     }
 
     /// Asks for requests that are missing, or here without a proof.

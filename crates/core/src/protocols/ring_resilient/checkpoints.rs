@@ -1,4 +1,4 @@
-//! Checkpoints, the end, and what is said again: steps R6 to R8 of the [module](super).
+//! Checkpoints, the end, and what is said again: Resilient 6 to 8 of the [module](super).
 
 use super::message::{Commit, ResilientMessage, ResilientTimer, Status};
 use super::state::{Doubt, EARLY_MAX, RingResilient};
@@ -37,7 +37,7 @@ const PASSED_ON_MAX: usize = 64;
 const PASSED_ON_BYTES_MAX: usize = 1 << 20;
 
 impl<S: Service> RingResilient<S> {
-    /// R6: the init history's end is the first checkpoint, unless it is the anchor.
+    /// Resilient 6: the init history's end is the first checkpoint, unless it is the anchor.
     pub(super) fn take_first_checkpoint(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let log = &self.base.ledger.log;
         let position = self.base.init().0;
@@ -46,8 +46,9 @@ impl<S: Service> RingResilient<S> {
         }
     }
 
-    /// R6, of the state as far as it is executed.
+    /// Resilient 6, of the state as far as it is executed.
     pub(super) fn take_checkpoint(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
+        s.step("Resilient 6");
         let position = self.base.ledger.estate.executed().0;
         let known = self.base.ledger.log.boundaries().iter().find(|boundary| boundary.position == position).copied();
         let boundary = known.unwrap_or_else(|| self.base.ledger.checkpoint());
@@ -60,8 +61,8 @@ impl<S: Service> RingResilient<S> {
         self.count_votes(s, value);
     }
 
-    /// R6: a client asks again for what it was answered at a position. It may have missed an answer; or there were no
-    /// 2f+1 equal ones.
+    /// Resilient 6: a client asks again for what it was answered at a position. It may have missed an answer; or there
+    /// were no 2f+1 equal ones.
     pub(super) fn doubt_answer(&mut self, s: &mut Surroundings<'_, impl Speaker>, position: u64) {
         let doubt = *self.doubt.get_or_insert(Doubt { position, since: s.now });
         if s.now >= doubt.since + self.patience {
@@ -70,8 +71,8 @@ impl<S: Service> RingResilient<S> {
         self.sign_where_it_is(s);
     }
 
-    /// R6: where this replica is now others may be as well. Not more often than once in a status interval, and as long
-    /// as there is room for the checkpoints that are due: whoever asks may mean no good.
+    /// Resilient 6: where this replica is now others may be as well. Not more often than once in a status interval, and
+    /// as long as there is room for the checkpoints that are due: whoever asks may mean no good.
     fn sign_where_it_is(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let (executed, log) = (self.base.ledger.estate.executed().0, &self.base.ledger.log);
         let may = executed > log.anchor().position && log.boundaries().len() < CHECKPOINTS_MAX / 2;
@@ -95,7 +96,7 @@ impl<S: Service> RingResilient<S> {
         self.votes = own.map(|boundary| s.keyring.sign(self.stable_at(*boundary))).collect();
     }
 
-    /// R6: another replica's state.
+    /// Resilient 6: another replica's state.
     pub(super) fn on_vote(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, vote: Signed<Stable>) {
         let Stable { instance, boundary, .. } = vote.value;
         if vote.signer != from || instance != self.base.instance {
@@ -156,7 +157,8 @@ impl<S: Service> RingResilient<S> {
         self.anchor(s, certificate);
     }
 
-    /// R6: 2f+1 have executed this: it is certain. A replica whose log goes elsewhere, or not so far, has to jump.
+    /// Resilient 6: 2f+1 have executed this: it is certain. A replica whose log goes elsewhere, or not so far, has to
+    /// jump.
     fn anchor(&mut self, s: &mut Surroundings<'_, impl Speaker>, certificate: Certificate<Stable>) {
         let boundary = certificate.value.boundary;
         let log = &self.base.ledger.log;
@@ -180,6 +182,7 @@ impl<S: Service> RingResilient<S> {
             let (sequence, mine) = (crate::ids::Sequence(own.position), own.root);
             return s.out.notify(Notice::Diverged { sequence, mine, agreed: boundary.root });
         }
+        s.step("Resilient 6");
         self.base.ledger.anchor_at(boundary);
         self.base.ledger.certify(certificate.clone());
         self.slots = self.slots.split_off(&before.saturating_add(1));
@@ -196,11 +199,12 @@ impl<S: Service> RingResilient<S> {
         self.take_early(s);
     }
 
-    /// R7: stops for good.
+    /// Resilient 7: stops for good.
     pub(super) fn halt_here(&mut self, s: &mut Surroundings<'_, impl Speaker>, reason: StopReason) {
         if self.base.is_stopped() {
             return;
         }
+        s.step("Resilient 7");
         for timer in [ResilientTimer::Patience, ResilientTimer::Repeat] {
             s.cancel_timer(timer);
         }
@@ -244,13 +248,14 @@ impl<S: Service> RingResilient<S> {
         s.set_timer(ResilientTimer::Patience, s.now + span);
     }
 
-    /// R8.
+    /// Resilient 8.
     pub(super) fn on_repeat(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         (self.repeats, self.hurries) = (false, false);
         self.repeated_at = self.base.ledger.log.length();
         if !self.is_unfinished() {
             return;
         }
+        s.step("Resilient 8");
         let status = Status {
             opened: self.opened,
             logged: self.base.ledger.log.length(),
@@ -272,8 +277,8 @@ impl<S: Service> RingResilient<S> {
         self.pass_on_waiting(s);
     }
 
-    /// R1: the requests that have waited longest go to the sequencer, if a correct one must accept them: what only this
-    /// replica takes for a client's must not keep out what is behind it (pbft-F20).
+    /// Resilient 1: the requests that have waited longest go to the sequencer, if a correct one must accept them: what
+    /// only this replica takes for a client's must not keep out what is behind it (pbft-F20).
     fn pass_on_waiting(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let mut waiting: Vec<Request> = self.pool.iter_watched().take(PASSED_ON_MAX).cloned().collect();
         let are_signed = s.cluster.client_auth != ClientAuth::Mac;
@@ -295,6 +300,7 @@ impl<S: Service> RingResilient<S> {
                 break;
             }
             passed_on.push((client, request.timestamp));
+            s.step("Resilient 1");
             s.send(Destination::Replica(self.sequencer), request);
         }
         self.passed_on.1.retain(|(client, timestamp)| self.pool.waits(*client, *timestamp));
@@ -303,8 +309,8 @@ impl<S: Service> RingResilient<S> {
         }
     }
 
-    /// R6: the end of the init history is this replica's anchor already, and not everybody's: who has no room in its
-    /// log before it is, may need this vote.
+    /// Resilient 6: the end of the init history is this replica's anchor already, and not everybody's: who has no room
+    /// in its log before it is, may need this vote.
     fn vote_for_inherited(&mut self, s: &mut Surroundings<'_, impl Speaker>, to: Destination, anchor: u64) {
         let own = self.base.ledger.log.anchor();
         if self.stable.is_none()
@@ -317,7 +323,7 @@ impl<S: Service> RingResilient<S> {
         }
     }
 
-    /// R8: what somebody who waits may lack. Whoever has logged all that it was told is told more at once.
+    /// Resilient 8: what somebody who waits may lack. Whoever has logged all that it was told is told more at once.
     pub(super) fn on_status(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, status: Status) {
         let pause = Duration(s.cluster.limits.status_interval.0 / 2);
         let peer = self.peers.entry(from).or_default();
@@ -327,6 +333,7 @@ impl<S: Service> RingResilient<S> {
         if !self.opened || is_late {
             return;
         }
+        s.step("Resilient 8");
         let ends: Vec<u64> = self.slots.keys().copied().collect();
         let lacks = |end: &u64| !status.opened || *end > status.logged;
         let next: Vec<u64> = ends.iter().copied().filter(lacks).take(ANSWERS_MAX).collect();

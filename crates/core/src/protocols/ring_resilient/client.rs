@@ -1,7 +1,7 @@
-//! The client's part of the resilient ring: steps R1 and R5 of the [module](super).
+//! The client's part of the resilient ring: Resilient 1 and 5 of the [module](super).
 
 use crate::ids::{ReplicaId, Timestamp};
-use crate::machine::Destination;
+use crate::machine::{Destination, Step};
 use crate::protocols::speculative::{Asking, ClientHalf, Complaint, Response, Verdict, enough_equal};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -29,6 +29,14 @@ impl ClientHalf for RingResilientClient {
 
     fn believes_certain(&self) -> bool {
         true
+    }
+
+    fn asks(&self) -> Option<Step> {
+        Some("Resilient 1")
+    }
+
+    fn accepts(&self) -> Option<Step> {
+        Some("Resilient 5")
     }
 
     fn complaint(&self) -> Complaint {

@@ -41,7 +41,7 @@ impl<S: Service, M: Speaker> Steps<M> for RingResilient<S> {
             return;
         }
         self.begin(s);
-        self.look_at_timers(s);
+        self.arm_timers(s);
     }
 
     fn message(&mut self, s: &mut Surroundings<'_, M>, from: Principal, message: Heard<Self::Message>) {
@@ -56,7 +56,7 @@ impl<S: Service, M: Speaker> Steps<M> for RingResilient<S> {
             (Heard::Switch(_), Principal::Replica(_)) => {}
             (_, from) => s.reject(from, Rejection::WrongSender),
         }
-        self.look_at_timers(s);
+        self.arm_timers(s);
     }
 
     fn timer(&mut self, s: &mut Surroundings<'_, M>, timer: Self::Timer) {
@@ -67,12 +67,12 @@ impl<S: Service, M: Speaker> Steps<M> for RingResilient<S> {
             ResilientTimer::Patience => self.on_impatience(s),
             ResilientTimer::Repeat => self.on_repeat(s),
         }
-        self.look_at_timers(s);
+        self.arm_timers(s);
     }
 
     fn pass_end(&mut self, s: &mut Surroundings<'_, M>) {
         self.order(s);
-        self.look_at_timers(s);
+        self.arm_timers(s);
     }
 
     /// It knows by itself when a client waits too long: what a client says does not make it stop.

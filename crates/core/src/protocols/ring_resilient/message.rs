@@ -49,7 +49,7 @@ pub struct Order {
 }
 wire_struct!(Order { first, batch, prepare });
 
-/// COMM: the sender holds a certificate for this history. It convinces its receiver only, so that a MAC will do.
+/// COMM: the sender holds a certificate for this history. It convinces its receiver only, so a MAC will do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Commit {
     /// The history's last position.
@@ -163,7 +163,7 @@ impl Spoken for Resilient {
         false
     }
 
-    /// The requests in an ORDER are checked when it is its turn (R3).
+    /// The requests in an ORDER are checked when it is its turn (Resilient 3).
     fn admit(&mut self, from: Principal, _cluster: &Cluster, _keyring: &Keyring) -> Result<(), Rejection> {
         from_replica(from)
     }

@@ -8,39 +8,39 @@
 //! and the next resilient ring of the schedule has another one.
 //!
 //! # Steps
-//! * R1. *Ask.* A client sends its request, signed, to every replica, and again until 2f+1 have answered. It never
-//!   panics. Each replica keeps the newest request of each client, passes those that wait longest on to the sequencer,
-//!   if their signatures hold, and stops if it waits too long while nothing is executed, or much longer while others
-//!   are served and what it has passed on is not.
-//! * R2. *Order.* The sequencer gives the requests that wait the next positions, as one batch, proposes the agreed
-//!   time and a seed, and sends ORDER with its own PREP. Big requests travel by reference: the client has sent them to
-//!   everybody, and who lacks one asks for it. The first ORDER is empty and about the init history, so that all who go
-//!   on begin with the same one. Whoever began with another one, and has signed nothing yet, begins again with the
-//!   sequencer's.
-//! * R3. *Log and sign.* A replica that has every request in hand, checked, and finds none of them in the history that
-//!   it has *logged* (not: executed), logs the batch, makes it durable, and sends PREP to all: its signature over
-//!   instance, position and the digest of the history up to there. What only further execution makes stale is no reason
-//!   not to sign: the sequencer may have executed less. It is executed as nothing, and is no progress (L1 of
-//!   [`crate::protocols::speculative`]). It logs in order of the positions, takes nothing
+//! * Resilient 1. *Ask.* A client sends its request, signed, to every replica, and again until 2f+1 have answered. It
+//!   never panics. Each replica keeps the newest request of each client, passes those that wait longest on to the
+//!   sequencer, if their signatures hold, and stops if it waits too long while nothing is executed, or much longer
+//!   while others are served and what it has passed on is not.
+//! * Resilient 2. *Order.* The sequencer gives the requests that wait the next positions, as one batch, proposes the
+//!   agreed time and a seed, and sends ORDER with its own PREP. Big requests travel by reference: the client has sent
+//!   them to everybody, and who lacks one asks for it. The first ORDER is empty and about the init history, so that all
+//!   who go on begin with the same one. Whoever began with another one, and has signed nothing yet, begins again with
+//!   the sequencer's.
+//! * Resilient 3. *Log and sign.* A replica that has every request in hand, checked, and finds none of them in the
+//!   history that it has *logged* (not: executed), logs the batch, makes it durable, and sends PREP to all: its
+//!   signature over instance, position and the digest of the history up to there. What only further execution makes
+//!   stale is no reason not to sign: the sequencer may have executed less. It is executed as nothing, and is no
+//!   progress (Speculation 1 of [`crate::protocols::speculative`]). It logs in order of the positions, takes nothing
 //!   back, and so signs at most one history. What f+1 have signed, the sequencer among them, one correct replica has
 //!   judged: who comes later logs it although the agreed time is long past, and although those who have the requests
 //!   have restarted, and their clients' proofs are gone.
-//! * R4. *Prepared.* 2f+1 PREPs for one position and history are a certificate. The replica makes it durable and sends
-//!   COMM to all.
-//! * R5. *Committed.* 2f+1 COMMs for this history or a longer one: the replica executes up to there, and answers each
-//!   client with position, result and history digest. 2f+1 equal answers commit.
-//! * R6. *Checkpoint.* After the init history, every CHK-th position and the last one, a replica signs its state.
-//!   2f+1 equal signatures make the checkpoint the anchor; nobody waits for it (ring-F14), but nothing is logged
+//! * Resilient 4. *Prepared.* 2f+1 PREPs for one position and history are a certificate. The replica makes it durable
+//!   and sends COMM to all.
+//! * Resilient 5. *Committed.* 2f+1 COMMs for this history or a longer one: the replica executes up to there, and
+//!   answers each client with position, result and history digest. 2f+1 equal answers commit.
+//! * Resilient 6. *Checkpoint.* After the init history, every CHK-th position and the last one, a replica signs its
+//!   state. 2f+1 equal signatures make the checkpoint the anchor; nobody waits for it (ring-F14), but nothing is logged
 //!   further than `Cluster::history_bound` above the anchor. When a client goes on asking for what it was answered
 //!   above the anchor, replicas sign where they are, too. Either 2f+1 have the same state there, and the client has
-//!   lost an answer; or else they have not all executed alike ([`crate::dissent`]), or one of them has stopped: after T
-//!   a replica that is asked stops.
-//! * R7. *End.* Nothing is ordered after the quota's last request. A replica that has executed it, with a checkpoint
-//!   there, stops; and so does one that has waited too long, for a request or for that checkpoint. f+1 that have
-//!   stopped stop all others (S2 of [`crate::switching`]). The abort report lists the history up to the highest
-//!   certificate, with that certificate.
-//! * R8. *Repeat.* Messages may get lost. A replica that waits for something says how far it has come, and whoever has
-//!   more sends it.
+//!   lost an answer; or else they have not all executed identically ([`crate::dissent`]), or one of them has stopped:
+//!   after T a replica that is asked stops.
+//! * Resilient 7. *End.* Nothing is ordered after the quota's last request. A replica that has executed it, with a
+//!   checkpoint there, stops; and so does one that has waited too long, for a request or for that checkpoint. f+1 that
+//!   have stopped stop all others (Switch 2 of [`crate::switching`]). The abort report lists the history up to the
+//!   highest certificate, with that certificate.
+//! * Resilient 8. *Repeat.* Messages may get lost. A replica that waits for something says how far it has come, and
+//!   whoever has more sends it.
 //!
 //! # Why it is safe
 //! Two certificates have a correct signer in common. It signed the history of one after that of the other, and logs
@@ -52,15 +52,15 @@
 //! # Why it is live
 //! With a correct sequencer the 2f+1 correct replicas get each ORDER, and its PREPs and COMMs, from one another:
 //! nothing is awaited from the other f. A liar's votes for another history are one per place and count for nothing. A
-//! request that any correct replica has reaches the sequencer after a status interval, so that what the clients send is
+//! request that any correct replica has reaches the sequencer after a status interval, so what the clients send is
 //! ordered within five message delays from then; T is longer and doubles from one failed instance to the next. A
 //! sequencer that serves some and not others would stay for its quota, which doubles too; it does not: a correct one
-//! orders what it gets in the order in which it came, so that 8 T are enough for the few that a replica passes on at a
+//! orders what it gets in the order in which it came, so 8 T are enough for the few that a replica passes on at a
 //! time, or are after some doublings. A replica that fell behind an anchor fetches the state there, and goes on from it
 //! (`compositions/jump.rs`).
 //!
 //! # Deviations from the thesis, as repaired
-//! * Not flooded. Each replica has a link to each other one, so that a signature needs no relay: a correct signer sends
+//! * Not flooded. Each replica has a link to each other one, so a signature needs no relay: a correct signer sends
 //!   it to all, and a certificate needs correct signers only. Flooding to f+1 successors sends each of 2n signatures
 //!   over up to n(f+1) links, 2n²(f+1) messages for a batch (64 for f = 1); this sends 2n(n−1), 24.
 //! * COMM is not signed. No report contains it: a MAC convinces the replica that executes.

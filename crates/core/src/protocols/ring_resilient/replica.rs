@@ -1,4 +1,4 @@
-//! Ordering, logging and executing: steps R1, R2, R3 and R5 of the [module](super).
+//! Ordering, logging and executing: Resilient 1, 2, 3 and 5 of the [module](super).
 
 use super::bodies::has_proof;
 use super::message::{Order, ResilientMessage};
@@ -46,8 +46,9 @@ impl<S: Service> RingResilient<S> {
         }
     }
 
-    /// R1.
+    /// Resilient 1.
     pub(super) fn on_request(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, request: Request) {
+        s.step("Resilient 1");
         self.take_body(s, from, &request);
         let (client, direct) = (request.client, from.is_client());
         match self.base.ledger.estate.freshness(&request) {
@@ -77,7 +78,8 @@ impl<S: Service> RingResilient<S> {
         }
     }
 
-    /// R5 and R6: a client asks again. What the anchor includes 2f+1 have executed alike: f+1 that say so are enough.
+    /// Resilient 5 and 6: a client asks again. What the anchor includes 2f+1 have executed identically: f+1 that say so
+    /// are enough.
     fn answer_again(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker>,
@@ -120,7 +122,7 @@ impl<S: Service> RingResilient<S> {
         matches!(self.base.ledger.estate.freshness(request), Freshness::New) && !self.is_ordered(request)
     }
 
-    /// R2: the sequencer orders what waits, while few batches are under way.
+    /// Resilient 2: the sequencer orders what waits, while few batches are under way.
     pub(super) fn order(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         while self.leads(s) && !self.base.is_stopped() && self.opened && self.pool.has_unproposed() {
             let executed = self.base.ledger.estate.executed().0;
@@ -152,6 +154,7 @@ impl<S: Service> RingResilient<S> {
                 continue;
             }
             let proposal = self.base.propose(s);
+            s.step("Resilient 2");
             let end = length + requests.len() as u64;
             self.log(s, proposal, requests);
             if let Some(order) = self.order_at(s, end) {
@@ -176,7 +179,7 @@ impl<S: Service> RingResilient<S> {
         Some(Order { first, batch: Batch::new(slot.proposal.clone(), entries), prepare })
     }
 
-    /// R3: the sequencer's next batch.
+    /// Resilient 3: the sequencer's next batch.
     pub(super) fn on_order(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, mut order: Order) {
         let Prepared { instance, position, history } = order.prepare.value;
         let count = order.batch.entries.len() as u64;
@@ -249,6 +252,7 @@ impl<S: Service> RingResilient<S> {
             if let Some(reason) = self.objection(s, &batch.proposal, &requests, &prepare.value) {
                 return s.reject(Principal::Replica(self.sequencer), reason);
             }
+            s.step("Resilient 3");
             self.log(s, batch.proposal, requests);
             self.vote(s, end, prepare);
         }
@@ -286,7 +290,7 @@ impl<S: Service> RingResilient<S> {
         (history != claim.history).then_some(Rejection::DigestMismatch)
     }
 
-    /// R3: from here on this replica has one history up to there. What follows speaks of it.
+    /// Resilient 3: from here on this replica has one history up to there. What follows speaks of it.
     fn log(&mut self, s: &mut Surroundings<'_, impl Speaker>, proposal: Proposal, requests: Vec<Request>) {
         assert!(!self.base.is_stopped(), "nothing is logged after the report");
         let log = &mut self.base.ledger.log;
@@ -326,7 +330,7 @@ impl<S: Service> RingResilient<S> {
         }
     }
 
-    /// R3: says that the batch is logged.
+    /// Resilient 3: says that the batch is logged.
     fn vote(&mut self, s: &mut Surroundings<'_, impl Speaker>, end: u64, of_sequencer: Signed<Prepared>) {
         if let Some(own) = self.own_prepare(s, end) {
             self.send(s, Destination::Replicas, ResilientMessage::Prepare(own));
@@ -345,7 +349,7 @@ impl<S: Service> RingResilient<S> {
         }
     }
 
-    /// R5: what is committed is executed and answered.
+    /// Resilient 5: what is committed is executed and answered.
     pub(super) fn execute(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let committed = self.committed.unwrap_or(0);
         while self.base.ledger.estate.executed().0 < committed {
@@ -382,7 +386,7 @@ impl<S: Service> RingResilient<S> {
         s.send(Destination::Client(client), response);
     }
 
-    /// R7: T has passed.
+    /// Resilient 7: T has passed.
     pub(super) fn on_impatience(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         self.is_patient = false;
         while let Some((client, _)) = self.pool.oldest_watched() {

@@ -213,7 +213,7 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// Sets the timers that the state asks for.
-    pub(super) fn look_at_timers(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
+    pub(super) fn arm_timers(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         if self.base.is_stopped() {
             return;
         }

@@ -1,4 +1,4 @@
-//! PREP and COMM: steps R3 to R5 of the [module](super).
+//! PREP and COMM: Resilient 3 to 5 of the [module](super).
 
 use super::message::{Commit, ResilientMessage};
 use super::state::{RingResilient, Slot};
@@ -24,7 +24,7 @@ impl<S: Service> RingResilient<S> {
         Some(Signed { value, signer: s.me, signature })
     }
 
-    /// R4: another replica has logged a batch.
+    /// Resilient 4: another replica has logged a batch.
     pub(super) fn on_prepare(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker>,
@@ -95,13 +95,14 @@ impl<S: Service> RingResilient<S> {
         }
     }
 
-    /// R4: 2f+1 PREPs are a certificate.
+    /// Resilient 4: 2f+1 PREPs are a certificate.
     pub(super) fn try_prepare(&mut self, s: &mut Surroundings<'_, impl Speaker>, end: u64) {
         self.take_ahead(s, end);
         self.match_commits();
         let is_higher = self.prepared.as_ref().is_none_or(|certificate| certificate.value.position < end);
         let enough = |slot: &&Slot| slot.prepares.len() >= s.cluster.strong();
         if let Some(slot) = self.slots.get(&end).filter(enough).filter(|_| is_higher) {
+            s.step("Resilient 4");
             let value = Prepared { instance: self.base.instance, position: end, history: slot.history };
             let signatures = slot.prepares.iter().map(|(signer, signature)| (*signer, *signature));
             let certificate = Certificate { value, signatures: signatures.take(s.cluster.strong()).collect() };
@@ -116,7 +117,7 @@ impl<S: Service> RingResilient<S> {
         self.count_commits(s);
     }
 
-    /// R5: another replica holds a certificate.
+    /// Resilient 5: another replica holds a certificate.
     pub(super) fn on_commit(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, commit: Commit) {
         if commit.position < self.base.ledger.log.anchor().position {
             return;
@@ -156,7 +157,7 @@ impl<S: Service> RingResilient<S> {
         }
     }
 
-    /// R5: the longest history for which 2f+1 hold a certificate.
+    /// Resilient 5: the longest history for which 2f+1 hold a certificate.
     fn count_commits(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let own = self.prepared.as_ref().map(|certificate| certificate.value.position);
         let mut claims: Vec<Option<u64>> = self.peers.values().map(|peer| peer.committed).chain([own]).collect();
@@ -166,11 +167,12 @@ impl<S: Service> RingResilient<S> {
         }
     }
 
-    /// R5: what is committed up to here is certain, beginning with the init history.
+    /// Resilient 5: what is committed up to here is certain, beginning with the init history.
     pub(super) fn commit(&mut self, s: &mut Surroundings<'_, impl Speaker>, position: u64) {
         if self.committed.is_some_and(|committed| committed >= position) {
             return;
         }
+        s.step("Resilient 5");
         let is_first = self.committed.replace(position).is_none();
         s.append(self.base.instance, ResilientRecord::Committed(position));
         if is_first {

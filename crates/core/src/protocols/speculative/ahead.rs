@@ -17,7 +17,7 @@ pub(crate) fn weight(requests: &[Request]) -> usize {
     requests.iter().map(|request| OVERHEAD + request.operation.len()).sum()
 }
 
-/// See the [module](self). Nobody sends again what is dropped here, so that what comes sooner takes the place of what
+/// See the [module](self). Nobody sends again what is dropped here, so what comes sooner takes the place of what
 /// comes later: who fills it, with whatever is far ahead, never keeps out the message whose turn is next.
 #[derive(Clone, Debug)]
 pub(crate) struct Ahead<T> {

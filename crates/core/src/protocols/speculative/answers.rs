@@ -1,5 +1,5 @@
-//! Answers of replicas that speculate: steps L2 of the [module](super), Q2 of
-//! [`crate::protocols::quorum`] and Z3 of [`crate::protocols::zlight`].
+//! Answers of replicas that speculate: Speculation 2 of the [module](super), Quorum 2 of
+//! [`crate::protocols::quorum`] and ZLight 3 of [`crate::protocols::zlight`].
 
 use super::speculation::Speculation;
 use crate::cluster::Cluster;
@@ -58,6 +58,7 @@ impl<S: Service> Speculation<S> {
         history: Digest,
         outcome: &Outcome,
     ) {
+        s.step("Speculation 2");
         let response = Response::to(self.instance, request, position, history, outcome.clone());
         s.send(Destination::Client(request.client), response);
     }

@@ -5,7 +5,7 @@ use super::response::Response;
 use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::ids::{ClientId, InstanceId, ReplicaId, Timestamp, View};
-use crate::machine::Destination;
+use crate::machine::{Destination, Step};
 use crate::message::Outcome;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -70,6 +70,12 @@ pub(crate) trait ClientHalf: Sync {
 
     /// Whether f + 1 equal CERTAINs settle a request.
     fn believes_certain(&self) -> bool;
+
+    /// The step of its page at which a client asks, if it has one.
+    fn asks(&self) -> Option<Step>;
+
+    /// The step of its page at which a client accepts what replicas executed, if it has one.
+    fn accepts(&self) -> Option<Step>;
 
     /// What a client says that waits in vain.
     fn complaint(&self) -> Complaint;

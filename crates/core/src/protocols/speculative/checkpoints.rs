@@ -1,4 +1,4 @@
-//! Lightweight checkpoints: step L3 of the [module](super).
+//! Lightweight checkpoints: Speculation 3 of the [module](super).
 
 use super::speculation::Speculation;
 use crate::history::Boundary;
@@ -15,6 +15,7 @@ const STATEMENTS_PER_REPLICA_MAX: usize = 8;
 
 impl<S: Service> Speculation<S> {
     pub(super) fn take_checkpoint(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
+        s.step("Speculation 3");
         let boundary = self.ledger.checkpoint();
         self.announce(s, boundary);
         self.checkpoints.arm(s);
@@ -86,6 +87,7 @@ impl<S: Service> Speculation<S> {
             self.checkpoints.said.values().filter(|said| said.contains(boundary)).count() + 1 == s.cluster.all()
         });
         let Some(boundary) = certain else { return };
+        s.step("Speculation 3");
         self.ledger.anchor_at(boundary);
         self.checkpoints.said.values_mut().for_each(|said| said.retain(|known| known.position > boundary.position));
         self.checkpoints.waited = 0;

@@ -1,4 +1,4 @@
-//! Which lightweight checkpoints are under way: step L3 of the [module](super).
+//! Which lightweight checkpoints are under way: Speculation 3 of the [module](super).
 
 use crate::history::Boundary;
 use crate::ids::ReplicaId;

@@ -53,7 +53,7 @@ impl Load {
     }
 
     /// The time is over: stops the instance if there was one client only.
-    pub(crate) fn look<S: Service>(&mut self, s: &mut Surroundings<'_, impl Speaker>, base: &mut Speculation<S>) {
+    pub(crate) fn judge<S: Service>(&mut self, s: &mut Surroundings<'_, impl Speaker>, base: &mut Speculation<S>) {
         if base.is_stopped() {
             return;
         }

@@ -1,4 +1,4 @@
-//! The replica that speculates: steps L1, L2 and L4 of the [module](super).
+//! The replica that speculates: Speculation 1, 2 and 4 of the [module](super).
 
 use super::lightweight::Checkpoints;
 use super::speaker::Speaker;
@@ -237,7 +237,7 @@ impl<S: Service> Speculation<S> {
         self.ledger.estate.repeats(request)
     }
 
-    /// L2.
+    /// Speculation 2.
     pub(crate) fn standing(&mut self, s: &mut Surroundings<'_, impl Speaker>, request: &Request) -> Standing {
         if self.unexecuted.contains(&request.client) {
             self.execute(s, |_, _, _, _| ());
@@ -256,12 +256,14 @@ impl<S: Service> Speculation<S> {
         }
     }
 
-    /// L1. The record is to be made durable with [`Speculation::persist`], once for all that is logged in a step.
+    /// Speculation 1. The record is to be made durable with [`Speculation::persist`], once for all that is logged in a
+    /// step.
     ///
     /// # Panics
     /// If this replica has stopped.
-    pub(crate) fn log(&mut self, proposal: Proposal, request: Request) {
+    pub(crate) fn log(&mut self, s: &mut Surroundings<'_, impl Speaker>, proposal: Proposal, request: Request) {
         assert!(!self.is_stopped(), "nothing is logged after the report");
+        s.step("Speculation 1");
         self.unexecuted.insert(request.client);
         self.ledger.log.push(LogEntry::new(proposal, request));
         self.requests_logged += 1;
@@ -340,11 +342,12 @@ impl<S: Service> Speculation<S> {
         }
     }
 
-    /// L4. Stops for good, and says what was logged.
+    /// Speculation 4. Stops for good, and says what was logged.
     pub(crate) fn stop(&mut self, s: &mut Surroundings<'_, impl Speaker>, reason: StopReason, low_load: bool) {
         if self.is_stopped() {
             return;
         }
+        s.step("Speculation 4");
         self.execute(s, |_, _, _, _| ());
         let log = &self.ledger.log;
         let report = AbortReport {

@@ -5,13 +5,13 @@
 //! does not get n equal answers panics. There is no view change and no second kind of commit.
 //!
 //! # Steps
-//! * Z1. The client sends its request, with one MAC per replica, to the primary.
-//! * Z2. The primary gives the requests that wait the next positions, proposes the agreed time and a seed, sends ORDER
-//!   with all of it, MACs included, to the others, then logs, executes and answers like them.
-//! * Z3. A replica takes ORDERs in the order of their positions and keeps one that is early (abs-L8). It checks its own
-//!   MAC of each request; if one fails, or the agreed time is not acceptable, it orders nothing more and waits for the
-//!   panic. Otherwise it logs, executes and answers.
-//! * Z4. n equal answers, in history and result, commit. Anything else makes the client panic.
+//! * ZLight 1. The client sends its request, with one MAC per replica, to the primary.
+//! * ZLight 2. The primary gives the requests that wait the next positions, proposes the agreed time and a seed, sends
+//!   ORDER with all of it, MACs included, to the others, then logs, executes and answers like them.
+//! * ZLight 3. A replica takes ORDERs in the order of their positions and keeps one that is early (abs-L8). It checks
+//!   its own MAC of each request; if one fails, or the agreed time is not acceptable, it orders nothing more and waits
+//!   for the panic. Otherwise it logs, executes and answers.
+//! * ZLight 4. n equal answers, in history and result, commit. Anything else makes the client panic.
 //!
 //! # Why it is safe
 //! As in [`super::quorum`]: n equal history digests.
@@ -137,13 +137,14 @@ impl<S: Service> ZLight<S> {
         Self { base, primary, queue: Queue::default(), early: Ahead::default() }
     }
 
-    /// Z2, first half; and whoever has the request in its history answers again.
+    /// ZLight 2, first half; and whoever has the request in its history answers again.
     pub(crate) fn on_request(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, request: Request) {
         if self.base.is_stopped() {
             return;
         }
         match self.base.standing(s, &request) {
             Standing::New if s.me == self.primary => {
+                s.step("ZLight 2");
                 if let Err(reason) = self.queue.push(s.now, &s.cluster.limits, request) {
                     s.reject(from, reason);
                 }
@@ -156,7 +157,7 @@ impl<S: Service> ZLight<S> {
         }
     }
 
-    /// Z2, second half.
+    /// ZLight 2, second half.
     pub(crate) fn pass_end(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         while s.me == self.primary && !self.queue.is_empty() && self.base.may_log(s, 1) {
             let room = self.base.room(s);
@@ -165,6 +166,7 @@ impl<S: Service> ZLight<S> {
             if requests.is_empty() {
                 continue;
             }
+            s.step("ZLight 2");
             let first = self.base.ledger.log.length() + 1;
             let proposal = self.base.propose(s);
             let order = Order { instance: self.base.instance, first, proposal, requests };
@@ -176,12 +178,12 @@ impl<S: Service> ZLight<S> {
 
     fn log(&mut self, s: &mut Surroundings<'_, impl Speaker>, order: &Order) {
         for request in &order.requests {
-            self.base.log(order.proposal.clone(), request.clone());
+            self.base.log(s, order.proposal.clone(), request.clone());
         }
         self.base.persist(s, order.first - 1);
     }
 
-    /// Z3.
+    /// ZLight 3.
     pub(crate) fn on_order(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, order: Order) {
         if self.base.is_stopped() {
             return;
@@ -205,6 +207,7 @@ impl<S: Service> ZLight<S> {
             let next = self.base.ledger.log.length() + 1;
             let may_log = |order: &Order| self.base.may_log(s, order.requests.len());
             let Some(order) = self.early.take_if(next, may_log) else { return };
+            s.step("ZLight 3");
             if let Some(objection) = self.objection(s, &order) {
                 return self.base.stop(s, objection, false);
             }

@@ -9,7 +9,7 @@
 //!
 //! What is not ordered has no agreed time: a query may show a key whose time is over until something is ordered. Who
 //! minds asks with `KvOperation::AsOf`. A replica answers that as long as the deadlines lie ahead of what the asker
-//! takes for the time, and refuses it otherwise, so that it is ordered. A clock that is wrong there costs a detour, or
+//! takes for the time, and refuses it otherwise, so it is ordered. A clock that is wrong there costs a detour, or
 //! shows a key a little longer in a service where nothing else is ordered; what was removed stays removed.
 
 use crate::time::Instant;

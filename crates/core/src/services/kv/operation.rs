@@ -1,5 +1,5 @@
 //! What can be asked of the key-value service. The encodings are canonical and bounded; bytes that are no operation are
-//! answered with [`KvResult::Malformed`] by every replica alike.
+//! answered with [`KvResult::Malformed`] by every replica.
 
 use super::deadline::{DeadlineCondition, Until};
 use super::parts::{encode_entries, encode_keys, encode_optional, entry, key, list, optional_value, value};
@@ -157,7 +157,7 @@ pub enum KvOperation {
         /// Which key.
         key: Bytes,
     },
-    /// Reads a key's deadline and the agreed time, so that it is ordered: [`KvResult::Deadline`], or
+    /// Reads a key's deadline and the agreed time, so it is ordered: [`KvResult::Deadline`], or
     /// [`KvResult::NotDone`] if there is no such key.
     Deadline {
         /// Whose deadline.
@@ -248,7 +248,7 @@ fn condition(reader: &mut Reader) -> Result<(Bytes, Option<Bytes>), WireError> {
     Ok((key(reader)?, optional_value(reader)?))
 }
 
-/// An operation of a transaction. It is no transaction itself, so that decoding has no depth, and no range: each may
+/// An operation of a transaction. It is no transaction itself, so decoding has no depth, and no range: each may
 /// look at [`LIST_MAX`] entries for a few bytes of operation.
 fn part(reader: &mut Reader) -> Result<KvOperation, WireError> {
     match reader.tag()? {

@@ -150,8 +150,8 @@ fn a9_a_history_has_a_beginning() {
     assert_eq!(found.history_at(3), Some(boundary(b"abc", 3).history));
 }
 
-/// Step R6 of [`crate::protocols::ring_resilient`]: a certified checkpoint is where everybody may begin, whoever else
-/// has it; and it is certified to its end.
+/// Resilient 6 of [`crate::protocols::ring_resilient`]: a certified checkpoint is where everybody may begin, whoever
+/// else has it; and it is certified to its end.
 #[test]
 fn a_certified_anchor_is_certain() {
     let signers = Signers::new();

@@ -131,7 +131,7 @@ enum Lie {
 }
 
 impl Lie {
-    fn tell(&self, log: &[u8]) -> AbortReport {
+    fn report(&self, log: &[u8]) -> AbortReport {
         match self {
             Self::Empty => report(b"", 0),
             Self::Part(from, to) => {
@@ -197,7 +197,7 @@ fn cases() -> impl Strategy<Value = Case> {
 impl Case {
     fn reports(&self) -> Vec<AbortReport> {
         let correct = self.correct.iter().map(|(log, anchor)| report(log, *anchor));
-        let lies = self.lies.iter().zip(self.correct.iter().cycle()).map(|(lie, (log, _))| lie.tell(log));
+        let lies = self.lies.iter().zip(self.correct.iter().cycle()).map(|(lie, (log, _))| lie.report(log));
         correct.chain(lies).collect()
     }
 }

@@ -1,5 +1,5 @@
 //! The resilient ring under a sequencer that lies, and without some of its votes (ring-S4, ring-S6,
-//! ring-S12, ring-A3, ring-A9, ring-A15). Steps R1 to R8 are those of [`crate::protocols::ring_resilient`].
+//! ring-S12, ring-A3, ring-A9, ring-A15). Resilient 1 to 8 are those of [`crate::protocols::ring_resilient`].
 
 use super::clients::{ask_as, serve, with_a_full_table};
 use crate::auth::{Authenticator, Certificate, Signature};
@@ -197,7 +197,7 @@ fn nothing_is_answered_before_2f_1_hold_certificates() {
     run.check();
 }
 
-/// R1: whatever a client says, it does not stop the ring; a sequencer that is down does, after T.
+/// Resilient 1: whatever a client says, it does not stop the ring; a sequencer that is down does, after T.
 #[test]
 fn only_waiting_too_long_stops_it() {
     let mut run = ring(2);
@@ -262,8 +262,8 @@ fn shown_to_who_is_behind(signers: u8) -> Run {
     run
 }
 
-/// R6: 2f+1 signed a checkpoint and crashed, and have its state no more. Somebody who is behind is shown that one again
-/// and again, and goes on from the one that the others are back at.
+/// Resilient 6: 2f+1 signed a checkpoint and crashed, and have its state no more. Somebody who is behind is shown that
+/// one again and again, and goes on from the one that the others are back at.
 #[test]
 fn a_state_that_nobody_has_is_not_waited_for() {
     let mut run = shown_to_who_is_behind(3);
@@ -364,7 +364,7 @@ fn nobody_signs_twice_where_it_goes_on() {
     assert_eq!(at_one.len(), 1);
 }
 
-/// R6: the checkpoint at the quota's end is certain when 2f+1 replicas have signed it, each once.
+/// Resilient 6: the checkpoint at the quota's end is certain when 2f+1 replicas have signed it, each once.
 #[test]
 fn nothing_is_certain_before_2f_1_have_signed_it() {
     let mut run = ring(1);
@@ -520,7 +520,7 @@ fn a15_the_quota_grows_until_a_slow_client_is_served() {
     assert!(serves_the_slow(Quota::Exponential { minimum: 1 }));
 }
 
-/// R8: somebody who has missed many small batches gets them many at a time, and executes as they come.
+/// Resilient 8: somebody who has missed many small batches gets them many at a time, and executes as they come.
 #[test]
 fn who_missed_many_batches_catches_up_soon() {
     let cluster = Run::cluster(alone(), 4);

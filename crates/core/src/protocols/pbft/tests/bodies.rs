@@ -180,7 +180,7 @@ fn a_batch_mends_every_position_that_waits_for_it() {
 }
 
 /// A faulty client gives its request to the primary only, and a liar is the first to answer who lacks it, with a proof
-/// that it has spoilt. The true copy convinces all the same, so that no correct primary loses its view.
+/// that it has spoilt. The true copy convinces all the same, so no correct primary loses its view.
 #[test]
 fn a_spoilt_copy_of_a_body_does_not_keep_out_a_good_one() {
     let mut net = Net::with(4, 2, ClientAuth::Hybrid, small_inline());

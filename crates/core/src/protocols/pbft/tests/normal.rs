@@ -1,4 +1,4 @@
-//! The normal case: steps 1 to 6.
+//! The normal case: PBFT 1 to 6.
 
 use super::forging::{batch, commit, pre_prepare, prepare, request};
 use crate::cluster::{ClientAuth, Limits};

@@ -1,4 +1,4 @@
-//! View changes: steps 7 to 10.
+//! View changes: PBFT 7 to 10.
 
 use super::forging::{batch, claim, commit, new_view, pre_prepare, request, signed_view_change, view_change};
 use crate::auth::{Certificate, Signed};
@@ -544,7 +544,7 @@ fn a_view_is_not_begun_anew_again_and_again() {
     assert!(net.views()[0] >= 4);
 }
 
-/// Without its primary no view goes on, so that nobody waits for a time-out when the primary says that it leaves.
+/// Without its primary no view goes on, so nobody waits for a time-out when the primary says that it leaves.
 #[test]
 fn all_leave_with_the_primary() {
     let mut net = Net::new(4, Limits::default());

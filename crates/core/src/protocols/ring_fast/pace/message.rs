@@ -3,6 +3,7 @@
 use crate::auth::{Keyring, Signable, Signed};
 use crate::cluster::{Cluster, REPLICAS_MAX};
 use crate::ids::{ClientId, InstanceId, Principal, ReplicaId};
+use crate::machine::Step;
 use crate::notice::Pace;
 use crate::rejection::Rejection;
 use crate::spoken::{Cover, Spoken, from_replica};
@@ -27,7 +28,7 @@ impl fmt::Display for Round {
     }
 }
 
-/// T2: how long a replica's PING to its successor took.
+/// Pace 2: how long a replica's PING to its successor took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
     /// The instance.
@@ -43,7 +44,7 @@ impl Signable for Hop {
     const KIND: u8 = 9;
 }
 
-/// T4: what a replica makes of a round.
+/// Pace 4: what a replica makes of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vote {
     /// The instance.
@@ -81,21 +82,35 @@ impl Wire for Hops {
 /// What replicas say to each other about the ring's pace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PaceMessage {
-    /// T1, with a number that PONG repeats.
+    /// Pace 1, with a number that PONG repeats.
     Ping(u64),
-    /// T1.
+    /// Pace 1.
     Pong(u64),
-    /// T2.
+    /// Pace 2.
     Check(Hops),
-    /// T3.
+    /// Pace 3.
     Report(Hops),
-    /// T4.
+    /// Pace 4.
     Vote(Signed<Vote>),
     /// A client wants to know how long requests take.
     Ask(ClientId),
     /// How long those of one entry take.
     Delay(Delay),
 }
+
+impl PaceMessage {
+    /// The step with which it is sent.
+    pub(crate) const fn step(&self) -> Step {
+        match self {
+            Self::Ping(_) | Self::Pong(_) => "Pace 1",
+            Self::Check(_) => "Pace 2",
+            Self::Report(_) => "Pace 3",
+            Self::Vote(_) => "Pace 4",
+            Self::Ask(_) | Self::Delay(_) => "Fairness 1",
+        }
+    }
+}
+
 wire_enum!(PaceMessage { 0 => Ping, 1 => Pong, 2 => Check, 3 => Report, 4 => Vote, 5 => Ask, 6 => Delay });
 
 /// What a client is told of the requests of the entry that answers.
