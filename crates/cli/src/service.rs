@@ -97,7 +97,7 @@ impl Service {
         let snapshots = Arc::new(Snapshots::new(config.clone(), checkpoint::sources(config)));
         let orders_reads = config.protocol.schedule().is_some();
         let operation_bytes_max = config.limits.operation_bytes_max;
-        let weak = config.to_cluster().weak();
+        let weak = config.to_cluster().replicas.weak();
         let few = Few::new(weak);
         let members = files::members(config);
         let interrupts = Arc::default();

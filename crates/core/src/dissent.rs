@@ -56,12 +56,12 @@
 //!
 //! # Where n is more than 3f+1
 //! Steps and arguments are for n = 3f+1. With more replicas, what is one number there comes apart.
-//! * *A client has its answer, and a checkpoint is stable*, by [`Cluster::strong`] = ⌈(n+f+1)/2⌉ equal words: that is
+//! * *A client has its answer, and a checkpoint is stable*, by [`strong`](crate::replicas::Replicas::strong) = ⌈(n+f+1)/2⌉ equal words: that is
 //!   the 2f+1 of the first argument, of "no 2f+1 agree" in D2, D6 and D7, and of the last sentence of D7.
-//! * *One looks at testimonies and votes* of n − f replicas ([`Cluster::reachable`]): the 2f+1 of "one looks along",
+//! * *One looks at testimonies and votes* of n − f replicas ([`reachable`](crate::replicas::Replicas::reachable)): the 2f+1 of "one looks along",
 //!   "of 2f+1 votes" and "any 2f+1". So many come if f are down, and fewer would not do: with n = 6 and f = 1 an answer
 //!   has 4 replicas, and 4 testimonies may hold 2 of theirs and 2 of the others', so that nothing tells which it was.
-//! * *A value has support* with n − strong + 1 ([`Cluster::blocking`]), which is the f+1 of D3 and D7. Those without a
+//! * *A value has support* with n − strong + 1 ([`blocking`](crate::replicas::Replicas::blocking)), which is the f+1 of D3 and D7. Those without a
 //!   part in an answer are n − strong, and with n = 6 these are f+1: two of six that executed a request in one other
 //!   way had it refused after four had answered it, and where three and two had two states, both had f+1 and none was
 //!   right, for ever.
@@ -100,10 +100,11 @@
 
 use crate::auth::{Certificate, Keyring, Signable, Signed};
 use crate::checkpoint::Checkpoint;
-use crate::cluster::{Cluster, REPLICAS_MAX};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::ids::{ClientId, InstanceId, Principal, Sequence};
 use crate::rejection::Rejection;
+use crate::replicas::REPLICAS_MAX;
 use crate::spoken::{Cover, Spoken, from_replica};
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::{wire_enum, wire_struct};
@@ -253,7 +254,7 @@ impl Ruling {
             }
             Self::Hopeless(Hopeless { votes, testimonies }) => {
                 let scope = testimonies.scope(instance)?;
-                let is_hopeless = votes.0.len() >= cluster.reachable()
+                let is_hopeless = votes.0.len() >= cluster.replicas.reachable()
                     && votes.0.iter().all(|vote| vote.value.ruled == scope.ruled && vote.value.instance == instance)
                     && votes.0.windows(2).all(|pair| pair[0].value.sequence == pair[1].value.sequence)
                     && only_supported(cluster, votes.0.iter().map(|vote| vote.value.root)).is_none();
@@ -290,8 +291,8 @@ pub fn contested<'a>(cluster: &Cluster, testimonies: impl Iterator<Item = &'a [D
     let all: Vec<&[Digest]> = testimonies.collect();
     let (end, disputed) = compare(cluster, all.iter().copied());
     let is_contested = |index: &usize| {
-        let is_remembered = known(&all, *index).count() >= cluster.reachable();
-        is_remembered && tally(known(&all, *index)).into_values().all(|count| count < cluster.strong())
+        let is_remembered = known(&all, *index).count() >= cluster.replicas.reachable();
+        is_remembered && tally(known(&all, *index)).into_values().all(|count| count < cluster.replicas.strong())
     };
     (0..end).find(is_contested).filter(|index| *index > 0 && !disputed)
 }
@@ -309,11 +310,11 @@ fn compare<'a>(cluster: &Cluster, lists: impl Iterator<Item = &'a [Digest]>) -> 
     let all: Vec<&[Digest]> = lists.collect();
     let mut agreed = all.clone();
     for index in 0.. {
-        if all.iter().filter(|list| list.len() > index).count() < cluster.reachable() {
+        if all.iter().filter(|list| list.len() > index).count() < cluster.replicas.reachable() {
             return (index, false);
         }
         agreed.retain(|list| list.len() > index);
-        if known(&all, index).count() < cluster.reachable() {
+        if known(&all, index).count() < cluster.replicas.reachable() {
             continue;
         }
         let Some(value) = only_supported(cluster, known(&agreed, index)) else {
@@ -337,7 +338,7 @@ pub fn right<'a>(
 ) -> Option<Certificate<Checkpoint>> {
     let first = votes.clone().next()?.value;
     let about_one = |vote: &Signed<Checkpoint>| Checkpoint { root: first.root, ..vote.value } == first;
-    if votes.clone().count() < cluster.reachable() || !votes.clone().all(about_one) {
+    if votes.clone().count() < cluster.replicas.reachable() || !votes.clone().all(about_one) {
         return None;
     }
     let value = only_supported(cluster, votes.clone().map(|vote| vote.value))?;
@@ -355,14 +356,14 @@ pub fn right_without_some(cluster: &Cluster, votes: &[Signed<Checkpoint>]) -> Op
     some.retain(|vote| {
         let count: &mut usize = others.entry(vote.value.root).or_default();
         *count += 1;
-        vote.value.root == root || *count < cluster.blocking()
+        vote.value.root == root || *count < cluster.replicas.blocking()
     });
     right(cluster, some.iter()).is_some().then_some(some)
 }
 
 /// The only value that f+1 give, if there is exactly one.
 fn only_supported<T: Ord + Copy>(cluster: &Cluster, values: impl Iterator<Item = T>) -> Option<T> {
-    let mut supported = tally(values).into_iter().filter(|(_, count)| *count >= cluster.blocking());
+    let mut supported = tally(values).into_iter().filter(|(_, count)| *count >= cluster.replicas.blocking());
     let (value, _) = supported.next()?;
     supported.next().is_none().then_some(value)
 }

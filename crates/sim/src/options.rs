@@ -5,8 +5,9 @@ use crate::feature::Feature;
 use crate::network::CLIENTS;
 use crate::size::Size;
 use crate::store::ServiceKind;
-use bezant_core::cluster::{ClientAuth, Cluster, ClusterError, Limits};
+use bezant_core::cluster::{ClientAuth, Cluster, Limits};
 use bezant_core::compositions::objection;
+use bezant_core::replicas::ReplicasError;
 use bezant_core::schedule::Protocol;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -54,7 +55,7 @@ impl Default for ScenarioOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfit {
     /// There is no such cluster.
-    Cluster(ClusterError),
+    Cluster(ReplicasError),
     /// There is one, and this protocol does not run on it.
     Protocol {
         /// Which.

@@ -28,9 +28,10 @@ impl Client {
     }
 
     /// Where this client asks.
-    pub(super) fn asking(&self) -> Asking<'_> {
+    pub(super) fn asking(&self) -> Asking {
         let head = self.asked.map_or(ReplicaId(0), |asked| asked.head);
-        Asking { cluster: &self.cluster, client: self.id, instance: self.instance, head, view: self.view }
+        let replicas = self.asked.map_or(self.cluster.replicas, |asked| asked.replicas);
+        Asking { replicas, client: self.id, instance: self.instance, head, view: self.view }
     }
 
     /// T: how long to wait before asking again, and then before panicking (abs-P12).
@@ -39,7 +40,7 @@ impl Client {
         match self.part().filter(|part| !part.is_resilient()) {
             Some(part) if self.usual_latency != Duration(0) => {
                 let own = Duration(PATIENCE_FACTOR * self.usual_latency.0);
-                let of_others = self.memory.patience(part, &self.cluster);
+                let of_others = self.memory.patience(part, self.asking().replicas);
                 Duration(of_others.map_or(own, |others| others.min(own)).0.clamp(most.0 / PATIENCE_PARTS, most.0))
             }
             _ => most,
@@ -107,7 +108,7 @@ impl Client {
         call.certain.insert(from, response.clone());
         let alike = call.certain.iter().filter(|(_, other)| **other == response).map(|(id, _)| *id);
         let vouchers = alike.fold(0_u64, |bits, id| bits | 1 << id.0);
-        if response.outcome.is_whole() && vouchers.count_ones() as usize >= self.cluster.weak() {
+        if response.outcome.is_whole() && vouchers.count_ones() as usize >= self.cluster.replicas.weak() {
             let Response { position, history, outcome, .. } = response;
             self.settle(now, Settled { position, history, outcome, vouchers }, out);
         }
@@ -179,10 +180,10 @@ impl Client {
         // Once in each instance: who says it again, of ever later ones, has not been borne out by the others.
         let is_news = *known <= self.instance && instance > self.instance;
         *known = instance.max(*known);
-        let mut claims: alloc::vec::Vec<InstanceId> = self.active.values().copied().collect();
-        claims.sort_by_key(|claim| core::cmp::Reverse(*claim));
-        let proved = claims.get(self.cluster.f).copied().filter(|proved| *proved > self.instance);
-        let Some(proved) = proved else { return self.ask_others(now, is_news, out) };
+        let proved = self.cluster.replicas.reached(self.active.values().copied());
+        let Some(proved) = proved.filter(|proved| *proved > self.instance) else {
+            return self.ask_others(now, is_news, out);
+        };
         (self.instance, self.asked) = (proved, self.cluster.specification(proved));
         self.view = self.asked.map_or(View(0), |asked| asked.view);
         self.active.retain(|_, claim| *claim > proved);
@@ -255,7 +256,7 @@ mod tests {
                 &mut out,
             );
             let timestamp = client.call.as_ref().unwrap().request.timestamp;
-            let entry = Path::entry_for(&cluster, id, timestamp, 0);
+            let entry = Path::entry_for(cluster.replicas, id, timestamp, 0);
             *asked.entry(entry).or_insert(0) += 1;
             if entry.0 < 2 {
                 client.on_active(now, ReplicaId(3), InstanceId(1 + number), id, &mut out);

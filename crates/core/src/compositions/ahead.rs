@@ -46,7 +46,10 @@ impl<S: Service> Composite<S> {
     ) {
         let Stable { instance, boundary, .. } = certificate.value;
         let is_ring = s.cluster.part(self.instance).is_some_and(Part::certifies);
-        if instance != self.instance || !is_ring || !s.keyring.check_certificate(&certificate, s.cluster.strong()) {
+        if instance != self.instance
+            || !is_ring
+            || !s.keyring.check_certificate(&certificate, s.cluster.replicas.strong())
+        {
             return s.reject(Principal::Replica(from), Rejection::BadCertificate);
         }
         let is_behind = match self.running_mut() {

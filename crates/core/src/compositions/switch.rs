@@ -71,12 +71,13 @@ impl<S: Service> Composite<S> {
     /// come while it was still opening the instance, and perhaps nothing else will ever make it stop.
     fn follow(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let others = self.reports.keys().filter(|id| **id != s.me).count();
-        if others < s.cluster.weak() {
+        if others < s.cluster.replicas.weak() {
             return;
         }
         // A correct one among f+1 has seen it: without this, which replicas stop by themselves would decide whether the
         // proof says so.
-        let low_load = self.reports.values().filter(|report| report.value.low_load).count() >= s.cluster.weak();
+        let low_load =
+            self.reports.values().filter(|report| report.value.low_load).count() >= s.cluster.replicas.weak();
         if let Some(instance) = self.running_mut().open_mut() {
             instance.stop(s, StopReason::OthersStopped, low_load);
         }
@@ -238,7 +239,7 @@ impl<S: Service> Composite<S> {
         if !opening.0.is_free() || !opening.0.is_stalled(s.cluster) {
             return;
         }
-        let n = s.cluster.n as u8;
+        let n = s.cluster.replicas.n() as u8;
         let (last, waits_for) = self.asked_for_proof;
         let after = last.unwrap_or(s.me).0;
         let next = (1..n).map(|step| ReplicaId((after + step) % n)).find(|id| *id != s.me);

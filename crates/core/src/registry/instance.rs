@@ -86,7 +86,7 @@ impl<S: Service> Instance<S> {
             Part::Quorum => Self::Quorum(Box::new(Quorum::open(number, watches_load, ledger))),
             Part::ZLight => Self::ZLight(Box::new(ZLight::open(number, head, ledger))),
             Part::Chain => {
-                let topology = Topology::new(cluster, head);
+                let topology = Topology::new(what.replicas, head);
                 Self::Chain(Box::new(Chain::open(number, topology, me, watches_load, ledger)))
             }
             Part::RingFast => Self::RingFast(Box::new(RingFast::open(number, head, watches_load, ledger))),

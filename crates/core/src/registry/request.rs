@@ -39,9 +39,11 @@ impl Request {
     /// The replicas that a client's MACs are for, in their order.
     fn receivers(&self, cluster: &Cluster) -> Vec<ReplicaId> {
         let Self { instance, client, timestamp, .. } = *self;
-        let head = cluster.protocol.schedule().map_or(ReplicaId(0), |schedule| schedule.head(cluster.n, instance));
-        let at = Asking { cluster, client, instance, head, view: View(0) };
-        half_of(cluster.part(instance)).receivers(&at, timestamp)
+        let what = cluster.specification(instance);
+        let head = what.map_or(ReplicaId(0), |what| what.head);
+        let replicas = what.map_or(cluster.replicas, |what| what.replicas);
+        let at = Asking { replicas, client, instance, head, view: View(0) };
+        half_of(what.map(|what| what.part)).receivers(&at, timestamp)
     }
 
     /// Adds the client's proof as the cluster's mode and the instance ask for it. Instances that may abort at any
@@ -60,7 +62,7 @@ impl Request {
         }
         if cluster.client_auth != ClientAuth::Signature {
             self.authentication.tags =
-                cluster.replicas().map(|id| keyring.tag(Principal::Replica(id), &statement)).collect();
+                cluster.replicas.iter().map(|id| keyring.tag(Principal::Replica(id), &statement)).collect();
         }
         // Read-only requests are never ordered: nobody needs to convince a third party of them.
         if cluster.client_auth == ClientAuth::Signature
@@ -74,7 +76,7 @@ impl Request {
     /// Where this replica's MAC stands, in an instance that may abort at any time: among those for all, or for the
     /// receivers alone.
     fn place_of(&self, cluster: &Cluster, me: ReplicaId) -> Option<usize> {
-        if self.authentication.tags.iter().len() == cluster.n {
+        if self.authentication.tags.iter().len() == cluster.replicas.n() {
             return Some(me.0.into());
         }
         self.receivers(cluster).iter().position(|id| *id == me)
@@ -124,7 +126,7 @@ fn verify_request(
         return Err(Rejection::TooLarge);
     }
     // A batch of such requests would be longer than it may be.
-    if request.authentication.tags.iter().len() > cluster.n {
+    if request.authentication.tags.iter().len() > cluster.replicas.n() {
         return Err(Rejection::UnauthenticRequest);
     }
     if request.credential().is_some() {

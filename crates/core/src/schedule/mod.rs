@@ -10,6 +10,7 @@ pub use protocol::{Protocol, UnknownProtocol};
 pub use specification::Specification;
 
 use crate::ids::{InstanceId, ReplicaId};
+use crate::replicas::Replicas;
 use core::fmt;
 use core::str::FromStr;
 
@@ -210,7 +211,7 @@ impl Schedule {
     /// The head of Chain, the primary of ZLight and the sequencer of a ring: the next replica for each such instance
     /// (abs-P1), so that a faulty one costs one instance and not all. A fast ring and the resilient one that follows it
     /// are a pair with one sequencer.
-    pub fn head(&self, n: usize, instance: InstanceId) -> ReplicaId {
+    pub fn head(&self, replicas: Replicas, instance: InstanceId) -> ReplicaId {
         let leads = |at: usize| match self.parts()[at] {
             Part::Chain | Part::ZLight | Part::RingResilient => true,
             Part::RingFast => self.parts()[(at + 1) % self.parts().len()] != Part::RingResilient,
@@ -219,7 +220,7 @@ impl Schedule {
         let rounds = (instance.0.max(1) - 1) / u64::from(self.length);
         let in_round = |length: usize| (0..length).filter(|at| leads(*at)).count() as u64;
         let led = rounds * in_round(usize::from(self.length)) + in_round(self.place(instance));
-        ReplicaId((led % n as u64) as u8)
+        ReplicaId((led % replicas.n() as u64) as u8)
     }
 
     /// How many instances of the same part came before this one: m of a resilient ring.
@@ -359,7 +360,8 @@ mod tests {
         let schedule = Schedule::of(&[Part::Quorum, Part::Chain, Part::Backup]);
         let parts: alloc::vec::Vec<Part> = (1..=4).map(|i| schedule.part(InstanceId(i))).collect();
         assert_eq!(parts, [Part::Quorum, Part::Chain, Part::Backup, Part::Quorum]);
-        let heads: alloc::vec::Vec<u8> = [2, 5, 8, 11, 14].map(|i| schedule.head(4, InstanceId(i)).0).into();
+        let four = Replicas::of(4).unwrap();
+        let heads: alloc::vec::Vec<u8> = [2, 5, 8, 11, 14].map(|i| schedule.head(four, InstanceId(i)).0).into();
         assert_eq!(heads, [0, 1, 2, 3, 0]);
         assert_eq!([3, 6, 9].map(|i| schedule.backups_before(InstanceId(i))), [0, 1, 2]);
     }

@@ -63,7 +63,7 @@ impl Certificates {
     /// Whether the signatures hold, and there are enough of them.
     #[must_use]
     pub(super) fn check(&self, cluster: &Cluster, keyring: &Keyring) -> bool {
-        let strong = cluster.strong();
+        let strong = cluster.replicas.strong();
         self.prepared.iter().all(|certificate| keyring.check_certificate(certificate, strong))
             && self.stable.iter().all(|certificate| keyring.check_certificate(certificate, strong))
     }

@@ -57,14 +57,16 @@ pub use history::AbortHistory;
 
 use super::certificate::{Certificates, Prepared, Stable};
 use crate::auth::{Certificate, Keyring, Signable, Signed};
-use crate::cluster::{Cluster, REPLICAS_MAX};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::history::Boundary;
 use crate::ids::{InstanceId, ReplicaId};
+use crate::replicas::REPLICAS_MAX;
 use crate::schedule::{Ending, Part};
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 use history::begin_at;
 
 /// Entries in any list of a report or of the log; see [`Cluster::inherited_bound`].
@@ -122,8 +124,8 @@ impl Signable for AbortReport {
 /// How many reports prove that an instance has ended.
 const fn reports_needed(ending: Ending, cluster: &Cluster) -> usize {
     match ending {
-        Ending::Agreed => cluster.weak(),
-        Ending::Shared | Ending::Certified => cluster.strong(),
+        Ending::Agreed => cluster.replicas.weak(),
+        Ending::Shared | Ending::Certified => cluster.replicas.strong(),
     }
 }
 
@@ -154,7 +156,7 @@ impl AbortReport {
 
     /// The most bytes of a proof that correct replicas' reports make.
     pub fn proof_bytes_max(cluster: &Cluster) -> u64 {
-        let strong = cluster.strong() as u64;
+        let strong = cluster.replicas.strong() as u64;
         // Each certificate is a statement and 2f+1 signatures with their signers.
         let certificates = 2 * (256 + strong * 80);
         let report = 512 + 32 * cluster.inherited_bound() + 72 * BOUNDARIES_MAX as u64 + certificates;
@@ -263,7 +265,7 @@ impl Proof {
         let ending = part.ending();
         let sound = |report: &Signed<AbortReport>| {
             report.value.instance == instance
-                && cluster.contains(report.signer)
+                && cluster.replicas.contains(report.signer)
                 && (ending != Ending::Agreed || report.value == self.reports[0].value)
         };
         self.reports.len() == reports_needed(ending, cluster)
@@ -287,13 +289,12 @@ impl Proof {
     fn shared_history(&self, cluster: &Cluster, paths: &Paths<'_>) -> Option<AbortHistory> {
         let (position, members) = paths.longest_shared(cluster)?;
         let lowest = members.iter().copied().min_by_key(|path| paths.anchor(*path).position)?;
-        // Those whose anchor lies on this history, from the highest to the lowest.
+        // Those whose anchor lies on this history.
         let mut beside: Vec<usize> = (0..self.reports.len())
             .filter(|path| paths.anchor(*path).position <= position && paths.join(*path, lowest))
             .collect();
-        beside.sort_by_key(|path| core::cmp::Reverse(paths.anchor(*path)));
         // f+1 have their anchor here or above, one of them is correct: it is certain, and nobody needs what is below.
-        let anchor = paths.anchor(*beside.get(cluster.f)?);
+        let anchor = cluster.replicas.reached(beside.iter().map(|path| paths.anchor(*path)))?;
         let on_it =
             |known: &Boundary| known.position <= position && paths.at(lowest, known.position) == Some(known.history);
         let anchor = paths.certified_anchors().filter(on_it).chain([anchor]).max_by_key(|anchor| anchor.position)?;
@@ -302,10 +303,9 @@ impl Proof {
         // A member may have dropped what a correct replica, whose log parts from this history later, still has.
         let dropped = members.iter().any(|path| paths.anchor(*path).position > anchor.position);
         beside.retain(|path| dropped || members.contains(path));
-        beside.sort_unstable();
         let known = paths.known(cluster).filter(|known| known.position >= anchor.position && on_it(known));
         let (anchor, boundaries) = begin_at(anchor, known);
-        let low_load = self.reports.iter().filter(|report| report.value.low_load).count() >= cluster.weak();
+        let low_load = self.reports.iter().filter(|report| report.value.low_load).count() >= cluster.replicas.weak();
         Some(AbortHistory {
             position,
             anchor,
@@ -351,27 +351,24 @@ impl<'a> Paths<'a> {
     fn longest_shared(&self, cluster: &Cluster) -> Option<(u64, Vec<usize>)> {
         // Only where f+1 reports have something to say: a liar's lowest or highest position costs nobody time
         // (abs-K20).
-        let mut begins: Vec<u64> = self.reports.iter().map(|report| report.value.anchor.position).collect();
-        let mut ends: Vec<u64> = self.reports.iter().map(|report| report.value.end()).collect();
-        begins.sort_unstable();
-        ends.sort_unstable_by_key(|end| core::cmp::Reverse(*end));
-        let (begin, end) = (*begins.get(cluster.f)?, *ends.get(cluster.f)?);
+        let begins = self.reports.iter().map(|report| Reverse(report.value.anchor.position));
+        let ends = self.reports.iter().map(|report| report.value.end());
+        let (Reverse(begin), end) = (cluster.replicas.reached(begins)?, cluster.replicas.reached(ends)?);
         let places = 0..self.reports.len();
         (begin..=end).rev().find_map(|position| {
             places.clone().find_map(|path| {
                 let digest = self.at(path, position)?;
                 let members: Vec<usize> =
                     places.clone().filter(|other| self.at(*other, position) == Some(digest)).collect();
-                (members.len() >= cluster.weak()).then_some((position, members))
+                (members.len() >= cluster.replicas.weak()).then_some((position, members))
             })
         })
     }
 
     /// Where everybody may begin: the highest anchor that is certified, or has f+1 of them there or above.
     fn certain(&self, cluster: &Cluster) -> Option<u64> {
-        let mut anchors: Vec<u64> = self.reports.iter().map(|report| report.value.anchor.position).collect();
-        anchors.sort_unstable_by_key(|anchor| core::cmp::Reverse(*anchor));
-        self.certified_anchors().map(|anchor| anchor.position).chain(anchors.get(cluster.f).copied()).max()
+        let reached = cluster.replicas.reached(self.reports.iter().map(|report| report.value.anchor.position));
+        self.certified_anchors().map(|anchor| anchor.position).chain(reached).max()
     }
 
     fn certified_anchors(&self) -> impl Iterator<Item = Boundary> {
@@ -408,7 +405,7 @@ impl<'a> Paths<'a> {
         let certain = self.certain(cluster)?;
         let mut certified: Vec<usize> =
             (0..self.reports.len()).filter(|path| self.reports[*path].value.is_certified()).collect();
-        certified.sort_by_key(|path| core::cmp::Reverse(self.reports[*path].value.end()));
+        certified.sort_by_key(|path| Reverse(self.reports[*path].value.end()));
         let usable = |path: usize| {
             let beginning = self.beginning(path, certain)?;
             (certain <= self.reports[path].value.end()).then_some((path, beginning))
@@ -453,7 +450,7 @@ impl<'a> Paths<'a> {
             self.reports.iter().filter(|report| report.value.attested().any(|other| other == known)).count()
         };
         let all = self.reports.iter().flat_map(|report| report.value.attested());
-        all.copied().filter(move |known| attest(known) >= cluster.weak())
+        all.copied().filter(move |known| attest(known) >= cluster.replicas.weak())
     }
 }
 

@@ -75,7 +75,7 @@ pub fn ready_checks(sample: &Sample) -> Vec<Check> {
 fn peers(sample: &Sample) -> Option<String> {
     let info = &sample.info;
     let cluster = Cluster::new([0; 16], info.n, info.f, Default::default(), Default::default()).ok()?;
-    let (connected, needed) = (sample.published.connected.len(), cluster.strong() - 1);
+    let (connected, needed) = (sample.published.connected.len(), cluster.replicas.strong() - 1);
     (connected < needed).then(|| format!("connected with {connected} of {}, {needed} are needed", info.n - 1))
 }
 

@@ -42,7 +42,7 @@ fn with_batch(history: Digest, message: &ChainMessage) -> Digest {
 /// This replica's own MACs, made anew for what the message says now. `None` where it is no place of a chain.
 pub(super) fn authenticate(liar: &Liar<'_>, message: &mut ChainMessage) -> Option<()> {
     let schedule = liar.cluster.protocol.schedule()?;
-    let topology = Topology::new(liar.cluster, schedule.head(liar.cluster.n, message.instance));
+    let topology = Topology::new(liar.cluster.replicas, schedule.head(liar.cluster.replicas, message.instance));
     let place = topology.place(liar.me);
     let statement = message.statement(&topology, place);
     for (index, (maker, receiver)) in topology.carried(place).enumerate() {
@@ -76,7 +76,7 @@ impl ChainSubstitute {
         let Some(proof) = Proof::assemble(liar.cluster, part, reports) else { return };
         let Some(history) = proof.abort_history(liar.cluster) else { return };
         self.fed = Some((next, history.history()));
-        let topology = Topology::new(liar.cluster, schedule.head(liar.cluster.n, next));
+        let topology = Topology::new(liar.cluster.replicas, schedule.head(liar.cluster.replicas, next));
         let place = topology.place(liar.me);
         let message = SwitchMessage::Init(Arc::new(proof));
         let message = Message::Switch(Switch { instance: next, message });
@@ -152,7 +152,7 @@ impl Behaviour for ChainSubstitute {
             }
             self.heard.insert(signed.signer, (**signed).clone());
             // As soon as it is possible: the honest proof must come second.
-            if self.heard.len() + 1 == liar.cluster.strong() {
+            if self.heard.len() + 1 == liar.cluster.replicas.strong() {
                 self.feed(liar);
             }
         }

@@ -43,7 +43,7 @@ impl DifferentProofs {
         let mut reports: Vec<Signed<AbortReport>> =
             self.heard.values().filter(|report| report.signer != liar.me).cloned().collect();
         liar.rng.shuffle(&mut reports);
-        reports.truncate(liar.cluster.strong() - 1);
+        reports.truncate(liar.cluster.replicas.strong() - 1);
         reports.extend(self.own(liar));
         reports.sort_by_key(|report| report.signer);
         let Some(proof) = Proof::assemble(liar.cluster, part, reports.iter()) else { return };
@@ -74,7 +74,7 @@ impl Behaviour for DifferentProofs {
                 self.heard.clear();
             }
             let is_news = self.heard.insert(signed.signer, (**signed).clone()).is_none();
-            if is_news && self.heard.len() + 1 >= liar.cluster.strong() {
+            if is_news && self.heard.len() + 1 >= liar.cluster.replicas.strong() {
                 for to in liar.others() {
                     self.prove(liar, to);
                 }

@@ -78,7 +78,7 @@ impl Run {
     pub(super) fn stop(&mut self, instance: InstanceId) -> BTreeMap<u8, Report> {
         let session = self.net.clients.len() as u32 - 1;
         let mut reports = BTreeMap::new();
-        for id in 0..self.net.cluster.n as u8 {
+        for id in 0..self.net.cluster.replicas.n() as u8 {
             self.net.in_flight.clear();
             self.net.forge(c(session), r(id), panic(instance, session));
             self.round();
@@ -105,7 +105,7 @@ impl Run {
 
     /// Tells a client that an instance is active. It asks there if it waits for something.
     pub(super) fn redirect(&mut self, session: u32, instance: InstanceId) {
-        for id in 0..self.net.cluster.n as u8 {
+        for id in 0..self.net.cluster.replicas.n() as u8 {
             let message = SwitchMessage::Active(client(session));
             self.net.forge(r(id), c(session), Message::Switch(Switch { instance, message }));
         }

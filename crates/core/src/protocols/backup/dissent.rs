@@ -48,8 +48,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
         let votes = self.votes_about(sequence);
         let most = tally(votes.iter().map(|vote| vote.value.root)).into_values().max().unwrap_or(0);
-        let is_hopeless = most + (s.cluster.n - votes.len()) < s.cluster.strong();
-        if (is_hopeless || again) && most < s.cluster.strong() && right(s.cluster, votes.iter()).is_some() {
+        let is_hopeless = most + (s.cluster.replicas.n() - votes.len()) < s.cluster.replicas.strong();
+        if (is_hopeless || again) && most < s.cluster.replicas.strong() && right(s.cluster, votes.iter()).is_some() {
             return self.ask_for(s, self.ledger.estate.ruled(), &Ruling::Right(List(votes)));
         }
         if is_hopeless {
@@ -131,7 +131,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     fn weigh(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         let Some(outline) = self.scope(None) else { return };
         let outlines = self.dissent.about(outline);
-        if outlines.clone().count() < s.cluster.reachable() {
+        if outlines.clone().count() < s.cluster.replicas.reachable() {
             return;
         }
         let block = last_block(s.cluster, outlines.map(|signed| &*signed.value.effects));
@@ -251,7 +251,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     /// A state that an earlier ruling was about need not be had any more.
     fn forget_unproved_transfer(&mut self, cluster: &Cluster) {
-        self.transfer.take_if(|transfer| transfer.target().signatures.len() < cluster.strong());
+        self.transfer.take_if(|transfer| transfer.target().signatures.len() < cluster.replicas.strong());
     }
 
     /// D8: what was voted before follows another ruling.

@@ -230,7 +230,7 @@ impl<S: Service> Chain<S> {
             return self.base.stop(s, StopReason::OtherBeginning, false);
         }
         let effects = self.base.ledger.estate.effects();
-        if self.place > s.cluster.f && message.results != results_digest(&[], effects) {
+        if self.topology.compares(self.place) && message.results != results_digest(&[], effects) {
             return self.base.stop(s, OTHER_RESULTS, false);
         }
         self.finish_empty(s, message);
@@ -302,7 +302,7 @@ impl<S: Service> Chain<S> {
             executed = self.execute(s);
             let digests: Vec<Digest> = executed.iter().map(|done| done.outcome.digest()).collect();
             message.results = results_digest(&digests, self.base.ledger.estate.effects());
-            if self.place > s.cluster.f && claimed.is_some_and(|(_, results)| results != message.results) {
+            if self.topology.compares(self.place) && claimed.is_some_and(|(_, results)| results != message.results) {
                 return self.base.stop(s, OTHER_RESULTS, false);
             }
             if self.topology.is_last(self.place) {

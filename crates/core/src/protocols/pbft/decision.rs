@@ -58,7 +58,7 @@ pub(super) struct Decision {
 /// The null batch is chosen if (B) 2f+1 replicas claim nothing there: then nothing can have committed.
 pub(super) fn decide<'a>(cluster: &Cluster, view_changes: impl Iterator<Item = &'a ViewChange>) -> Option<Decision> {
     let view_changes: &[&ViewChange] = &view_changes.collect::<Vec<_>>();
-    if view_changes.len() < cluster.strong() {
+    if view_changes.len() < cluster.replicas.strong() {
         return None;
     }
     let stable = view_changes.iter().map(|vc| &vc.stable).max_by_key(|stable| stable.value)?.clone();
@@ -103,11 +103,11 @@ fn decide_at(cluster: &Cluster, view_changes: &[&ViewChange], sequence: Sequence
                 })
             })
             .count();
-        if compatible >= cluster.strong() && accepted >= cluster.weak() {
+        if compatible >= cluster.replicas.strong() && accepted >= cluster.replicas.weak() {
             return Some(Some(candidate.digest));
         }
     }
-    (prepared.iter().filter(|claim| claim.is_none()).count() >= cluster.strong()).then_some(None)
+    (prepared.iter().filter(|claim| claim.is_none()).count() >= cluster.replicas.strong()).then_some(None)
 }
 
 #[cfg(test)]
@@ -115,6 +115,7 @@ mod tests {
     use super::super::slot::Slot;
     use super::*;
     use crate::checkpoint::genesis;
+    use crate::cluster::{ClientAuth, Limits};
     use crate::ids::{InstanceId, View};
     use alloc::collections::BTreeSet;
     use alloc::vec;
@@ -287,11 +288,11 @@ mod tests {
 
         /// The adversary begins a view in one way, with the VIEW-CHANGEs that it likes.
         fn begin(&mut self, view: View, left: &[ViewChange], entered: &mut BTreeSet<usize>) {
-            let n = self.cluster.n - self.cluster.f;
+            let n = self.cluster.replicas.reachable();
             let heard: Vec<bool> = (0..n).map(|_| self.choose(4) > 0).collect();
             let mut all: Vec<ViewChange> =
                 left.iter().zip(&heard).filter(|(_, heard)| **heard).map(|(one, _)| one.clone()).collect();
-            all.extend((0..self.cluster.f).map(|_| self.lie(view)).collect::<Vec<_>>());
+            all.extend((0..self.cluster.replicas.faults()).map(|_| self.lie(view)).collect::<Vec<_>>());
             let Some(Decision { chosen, .. }) = decide(&self.cluster, all.iter()) else { return };
             let chosen = chosen.first().copied();
             assert!(self.committed.is_none() || chosen == self.committed, "{view} loses what was committed");
@@ -307,7 +308,7 @@ mod tests {
 
         fn order(&mut self, view: View, entered: &BTreeSet<usize>) {
             // The liars accept and prepare whatever there is.
-            let enough = self.cluster.strong() - self.cluster.f;
+            let enough = self.cluster.replicas.strong() - self.cluster.replicas.faults();
             for digest in (0..=3).map(|byte| if byte == 0 { Batch::null().digest() } else { Digest([byte; 32]) }) {
                 let of = |one: &Correct| one.slot.pre_prepared == Some((view, digest));
                 let accepted: Vec<usize> = entered.iter().copied().filter(|id| of(&self.correct[*id])).collect();
@@ -334,10 +335,11 @@ mod tests {
         /// and what they choose one of them has prepared and therefore has.
         #[test]
         fn the_choice_is_total_after_any_history_and_keeps_what_committed(
-            f in 1usize..3, views in 1u64..12, choices in prop::collection::vec(any::<u8>(), 1_500),
+            f in 1usize..3, spare in 0usize..4, views in 1u64..12, choices in prop::collection::vec(any::<u8>(), 1_500),
         ) {
-            let cluster = Cluster::of([0; 16], 3 * f + 1).unwrap();
-            let correct = (0..=2 * f).map(|_| Correct::default()).collect();
+            let n = 3 * f + 1 + spare;
+            let cluster = Cluster::new([0; 16], n, f, ClientAuth::Hybrid, Limits::default()).unwrap();
+            let correct = (0..n - f).map(|_| Correct::default()).collect();
             let mut world = World { cluster, correct, choices, committed: None };
             for view in 1..=views {
                 world.run(View(view));

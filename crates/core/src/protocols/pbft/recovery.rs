@@ -105,7 +105,7 @@ impl Pbft {
             acceptable: true,
             accepted: true,
         });
-        if cluster.primary(view) != me {
+        if cluster.replicas.primary(view) != me {
             let known = slot.prepares.add(me, &Vote { view, sequence, digest });
             debug_assert!(known != Err(crate::rejection::Rejection::Equivocation), "the log never contradicts itself");
         }

@@ -179,7 +179,7 @@ impl Pbft {
 
     /// Whether this replica leads the current view and may act as its primary.
     pub(super) fn leads(&self, context: &Ctx<'_>) -> bool {
-        self.phase == Phase::Normal && context.cluster.primary(self.view) == context.me && self.may_vote()
+        self.phase == Phase::Normal && context.cluster.replicas.primary(self.view) == context.me && self.may_vote()
     }
 
     /// The last batch that was delivered at all.
@@ -335,7 +335,7 @@ impl TotalOrder for Pbft {
 
     fn describe(&self, cluster: &Cluster, report: &mut Report) {
         report.view = self.view;
-        report.primary = cluster.primary(self.view);
+        report.primary = cluster.replicas.primary(self.view);
         report.changing_view = self.phase == Phase::Changing;
         report.pending_requests = self.pool.len();
         report.slots = self.slots.len();
@@ -387,7 +387,7 @@ impl Pbft {
             return;
         }
         if certificate.value.instance != context.instance
-            || !context.keyring.check_certificate(&certificate, context.cluster.strong())
+            || !context.keyring.check_certificate(&certificate, context.cluster.replicas.strong())
         {
             context.reject(from, Rejection::BadCertificate);
             return;
@@ -407,7 +407,7 @@ impl Pbft {
         let slot = self.slots.entry(sequence).or_default();
         slot.decided.insert(from, digest);
         if slot.committed.is_none()
-            && slot.decided.values().filter(|said| **said == digest).count() >= context.cluster.weak()
+            && slot.decided.values().filter(|said| **said == digest).count() >= context.cluster.replicas.weak()
         {
             slot.committed = Some(digest);
             self.advance(context);

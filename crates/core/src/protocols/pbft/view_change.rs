@@ -100,10 +100,10 @@ impl Pbft {
         views.sort();
         if let Some((view, reason)) = self.left_by_primary(context).filter(|(view, _)| self.may_vote_in(*view)) {
             // Others may not have heard it, and must not be left behind.
-            let primary = &self.view_changes[&context.cluster.primary(self.view)];
+            let primary = &self.view_changes[&context.cluster.replicas.primary(self.view)];
             context.push(OrderEffect::Broadcast(PbftMessage::ViewChange(Box::new(primary.clone()))));
             self.start_view_change(context, view, reason);
-        } else if views.len() >= context.cluster.weak() && self.may_vote_in(views[0]) {
+        } else if views.len() >= context.cluster.replicas.weak() && self.may_vote_in(views[0]) {
             self.start_view_change(context, views[0], "f+1 replicas ask for another view");
         }
     }
@@ -112,7 +112,7 @@ impl Pbft {
     /// anew ([`Self::renew`]). That it may not do so often that it never has to order anything: a time-out that it puts
     /// off once is over before it can do so again.
     fn left_by_primary(&self, context: &Ctx<'_>) -> Option<(View, &'static str)> {
-        let wanted = self.view_changes.get(&context.cluster.primary(self.view))?.value.view;
+        let wanted = self.view_changes.get(&context.cluster.replicas.primary(self.view))?.value.view;
         if self.phase != Phase::Normal || wanted <= self.view {
             None
         } else if wanted != self.renewed(context) {
@@ -124,7 +124,7 @@ impl Pbft {
 
     /// The next view with the same primary.
     const fn renewed(&self, context: &Ctx<'_>) -> View {
-        View(self.view.0.saturating_add(context.cluster.n as u64))
+        View(self.view.0.saturating_add(context.cluster.replicas.n() as u64))
     }
 
     /// Whether the view has gone on for so many time-outs.
@@ -161,7 +161,7 @@ impl Pbft {
             view_change.stable.signatures.is_empty()
         } else {
             view_change.stable == self.stable
-                || context.keyring.check_certificate(&view_change.stable, context.cluster.strong())
+                || context.keyring.check_certificate(&view_change.stable, context.cluster.replicas.strong())
         };
         view_change.stable.value.instance == context.instance
             && proved
@@ -176,7 +176,7 @@ impl Pbft {
             return;
         }
         let left = self.view_changes.values().filter(|known| known.value.view >= self.view).count();
-        if left >= context.cluster.strong() && self.view_timer.is_none() {
+        if left >= context.cluster.replicas.strong() && self.view_timer.is_none() {
             self.view_timer = Some(ViewTimer::NewView);
             let at = self.view_deadline(context);
             context.push(OrderEffect::SetTimer(PbftTimer::View, at));
@@ -189,7 +189,10 @@ impl Pbft {
     /// at once. Otherwise others may prepare what the primary's next VIEW-CHANGE does not list, and pbft-A2 is never
     /// met again.
     pub(super) fn try_new_view(&mut self, context: &mut Ctx<'_>) {
-        if self.phase != Phase::Changing || context.cluster.primary(self.view) != context.me || !self.may_vote() {
+        if self.phase != Phase::Changing
+            || context.cluster.replicas.primary(self.view) != context.me
+            || !self.may_vote()
+        {
             return;
         }
         let of_view = self.view_changes.values().filter(|known| known.value.view == self.view);
@@ -270,7 +273,7 @@ impl Pbft {
 
     fn check_new_view(&self, context: &Ctx<'_>, signed: &Signed<NewView>) -> Result<Decision, Rejection> {
         let new_view = &signed.value;
-        if signed.signer != context.cluster.primary(new_view.view) {
+        if signed.signer != context.cluster.replicas.primary(new_view.view) {
             return Err(Rejection::WrongSender);
         }
         if !context.keyring.check_signed(signed) {
@@ -393,7 +396,7 @@ impl Pbft {
 
     /// The new primary may not know what the clients of this replica wait for.
     fn pass_on_requests(&mut self, context: &mut Ctx<'_>) {
-        let primary = context.cluster.primary(self.view);
+        let primary = context.cluster.replicas.primary(self.view);
         if primary == context.me {
             return;
         }

@@ -17,7 +17,8 @@
 //!   nobody from it: if there are none for 2n intervals, it is raised by `ring_slow_after` alone.
 //!
 //! # What it is worth
-//! Of n hops at most 2f are measured by or with a faulty replica, and f+1 are right.
+//! Of n hops at most 2f are measured by or with a faulty replica, and the others, f+1 at least, are right. Where n is
+//! more than 3f+1, 2f+1 reads [`strong`](crate::replicas::Replicas::strong), which is never less.
 //! * The (f+1)-th smallest is no larger than the largest right one: nobody can make the ring look as if it had to be
 //!   slow. But f replicas that answer PING at once make 2f ≥ f+1 hops too *small*, and then everybody finds an even
 //!   ring slow (ring-F21). So the alarm is a signal to the operator.
@@ -131,18 +132,17 @@ impl Watch {
 
     /// T5. A round that was long ago says nothing: its originator has stopped, or is silenced.
     pub(super) fn alarm(&self, now: Instant, cluster: &Cluster) -> Option<Alarm> {
-        let two_cycles = Duration(2 * cluster.n as u64 * interval(cluster).0);
+        let two_cycles = Duration(2 * cluster.replicas.n() as u64 * interval(cluster).0);
         let recent = || self.verdicts.values().filter(|verdict| now - verdict.at <= two_cycles);
-        if recent().count() < cluster.weak() {
+        if recent().count() < cluster.replicas.weak() {
             let are_missed = self.began.is_some_and(|began| now - began > two_cycles);
             let is_slow = self.average().is_some_and(|took| took > cluster.limits.ring_slow_after.0);
             return (are_missed && is_slow).then_some(Alarm { pace: Pace::Slow, suspect: None });
         }
-        let mut slow: Vec<&Verdict> = recent().filter(|verdict| verdict.pace > Pace::Even).collect();
-        // The (f+1)-th most certain one: one correct originator's round says at least as much.
-        slow.sort_by_key(|verdict| core::cmp::Reverse(verdict.pace));
-        let pace = slow.get(cluster.f)?.pace;
-        let suspect = slow.iter().max_by_key(|verdict| verdict.at).and_then(|verdict| verdict.suspect);
+        let slow = || recent().filter(|verdict| verdict.pace > Pace::Even);
+        // One correct originator's round says at least as much.
+        let pace = cluster.replicas.reached(slow().map(|verdict| verdict.pace))?;
+        let suspect = slow().max_by_key(|verdict| verdict.at).and_then(|verdict| verdict.suspect);
         Some(Alarm { pace, suspect })
     }
 
@@ -178,7 +178,7 @@ impl Watch {
         (around.send)(successor(cluster, me), PaceMessage::Ping(asked));
         let waited = Duration((now - since).0 / 2);
         self.hop = self.hop.map(|hop| hop.max(waited)).or((since < now).then_some(waited));
-        if number % cluster.n as u64 == u64::from(me.0) && number > self.begun && self.hop.is_some() {
+        if number % cluster.replicas.n() as u64 == u64::from(me.0) && number > self.begun && self.hop.is_some() {
             self.begun = number;
             let round = Round { originator: me, number };
             self.pass_on(around, Hops { round, hops: Vec::new() });
@@ -202,8 +202,8 @@ impl Watch {
         from: ReplicaId,
         message: PaceMessage,
     ) -> Result<(), Rejection> {
-        let after_us = from == around.cluster.next_replica(around.me);
-        let before_us = around.me == around.cluster.next_replica(from);
+        let after_us = from == around.cluster.replicas.next(around.me);
+        let before_us = around.me == around.cluster.replicas.next(from);
         match message {
             PaceMessage::Ping(number) if before_us => {
                 (around.send)(Destination::Replica(from), PaceMessage::Pong(number));
@@ -225,10 +225,10 @@ impl Watch {
     fn on_check(&mut self, around: &mut Around<'_>, hops: Hops) -> Result<(), Rejection> {
         let Around { now, cluster, me, .. } = *around;
         let originator = hops.round.originator;
-        if !cluster.contains(originator) {
+        if !cluster.replicas.contains(originator) {
             return Err(Rejection::Malformed);
         }
-        let come = if originator == me { cluster.n } else { distance(cluster, originator, me) };
+        let come = if originator == me { cluster.replicas.n() } else { cluster.replicas.distance(originator, me) };
         if hops.hops.len() != come {
             return Err(Rejection::Malformed);
         }
@@ -252,7 +252,7 @@ impl Watch {
     fn on_report(&mut self, around: &mut Around<'_>, hops: Hops) -> Result<(), Rejection> {
         let Around { now, cluster, me, .. } = *around;
         let round = hops.round;
-        if !cluster.contains(round.originator) || hops.hops.len() != cluster.n {
+        if !cluster.replicas.contains(round.originator) || hops.hops.len() != cluster.replicas.n() {
             return Err(Rejection::Malformed);
         }
         if self.reported.get(&round.originator).is_some_and(|(last, _)| *last >= round.number) {
@@ -266,7 +266,7 @@ impl Watch {
             self.took = Some((took, now));
             self.came_around = (0, Duration(0));
         }
-        let cycle = Duration(cluster.n as u64 * interval(cluster).0);
+        let cycle = Duration(cluster.replicas.n() as u64 * interval(cluster).0);
         let took = self.took.filter(|(_, at)| now - *at <= cycle);
         let pace = took.map_or(Pace::Even, |(took, _)| judge(cluster, &times, took));
         if round.originator != me {
@@ -283,7 +283,7 @@ impl Watch {
     /// T5.
     fn on_vote(&mut self, around: &Around<'_>, vote: Signed<Vote>) -> Result<(), Rejection> {
         let Vote { instance, round, pace } = vote.value;
-        if instance != self.instance || !around.cluster.contains(round.originator) {
+        if instance != self.instance || !around.cluster.replicas.contains(round.originator) {
             return Err(Rejection::Malformed);
         }
         let slot = (round.originator, vote.signer);
@@ -301,12 +301,11 @@ impl Watch {
     fn decide(&mut self, around: &Around<'_>, originator: ReplicaId) {
         let Some((number, suspect)) = self.reported.get(&originator).copied() else { return };
         let on_it = self.votes.range((originator, ReplicaId(0))..=(originator, ReplicaId(u8::MAX)));
-        let mut votes: Vec<Pace> = on_it.filter(|(_, (last, _))| *last == number).map(|(_, (_, pace))| *pace).collect();
+        let votes: Vec<Pace> = on_it.filter(|(_, (last, _))| *last == number).map(|(_, (_, pace))| *pace).collect();
         let is_over = self.verdicts.get(&originator).is_some_and(|verdict| verdict.number == number);
         // Whoever votes later changes nothing.
-        if votes.len() >= around.cluster.strong() && !is_over {
-            votes.sort_unstable();
-            let pace = votes[votes.len() - around.cluster.weak()];
+        if votes.len() >= around.cluster.replicas.strong() && !is_over {
+            let pace = around.cluster.replicas.reached(votes).expect("strong is weak at least");
             self.verdicts.insert(originator, Verdict { number, pace, suspect, at: around.now });
         }
     }
@@ -318,7 +317,7 @@ impl Watch {
             if hop.signer != expected || hop.value.round != hops.round || hop.value.instance != self.instance {
                 return Err(Rejection::Malformed);
             }
-            expected = around.cluster.next_replica(expected);
+            expected = around.cluster.replicas.next(expected);
         }
         let good = hops.hops.iter().all(|hop| around.keyring.check_signed(hop));
         if good { Ok(()) } else { Err(Rejection::BadSignature) }
@@ -327,30 +326,26 @@ impl Watch {
 
 /// T4: what a replica makes of n hops in ascending order, when its own batches took so many microseconds.
 fn judge(cluster: &Cluster, hops: &[(u64, ReplicaId)], took: u64) -> Pace {
-    let longer_than = |hop: u64| took > hop.saturating_mul(ALLOWANCE * cluster.n as u64);
+    let longer_than = |hop: u64| took > hop.saturating_mul(ALLOWANCE * cluster.replicas.n() as u64);
     let limits = &cluster.limits;
-    if took <= limits.ring_slow_after.0 || !longer_than(hops[cluster.f].0) {
+    if took <= limits.ring_slow_after.0 || !longer_than(hops[cluster.replicas.weak() - 1].0) {
         return Pace::Even;
     }
     let is_reason = limits.ring_stop_after.0 > 0 && took > limits.ring_stop_after.0;
-    if is_reason && longer_than(hops[2 * cluster.f].0) { Pace::BeyondDoubt } else { Pace::Slow }
+    if is_reason && longer_than(hops[cluster.replicas.strong() - 1].0) { Pace::BeyondDoubt } else { Pace::Slow }
 }
 
 /// The longest of n hops in ascending order, if it stands out, and more than its part of what is not slow.
 fn suspect(cluster: &Cluster, hops: &[(u64, ReplicaId)]) -> Option<Suspect> {
     let (longest, from) = hops[hops.len() - 1];
-    let typical = hops[cluster.f].0.max(cluster.limits.ring_slow_after.0 / cluster.n as u64);
+    let typical =
+        hops[cluster.replicas.weak() - 1].0.max(cluster.limits.ring_slow_after.0 / cluster.replicas.n() as u64);
     let stands_out = longest > typical.saturating_mul(ALLOWANCE);
-    stands_out.then(|| Suspect { from, to: cluster.next_replica(from), took: Duration(longest) })
+    stands_out.then(|| Suspect { from, to: cluster.replicas.next(from), took: Duration(longest) })
 }
 
 const fn successor(cluster: &Cluster, of: ReplicaId) -> Destination {
-    Destination::Replica(cluster.next_replica(of))
-}
-
-/// Hops from one replica of the cluster to another.
-const fn distance(cluster: &Cluster, from: ReplicaId, to: ReplicaId) -> usize {
-    (to.0 as usize + cluster.n - from.0 as usize) % cluster.n
+    Destination::Replica(cluster.replicas.next(of))
 }
 
 #[cfg(test)]
@@ -390,8 +385,8 @@ mod tests {
         fn new(f: usize, delays: &[u64]) -> Self {
             let mut cluster = Cluster::of([0; 16], 3 * f + 1).unwrap();
             cluster.limits.ring_slow_after = Duration::from_millis(10);
-            let keyrings = cluster.replicas().map(|id| keyring(&cluster, Principal::Replica(id))).collect();
-            let paces = vec![Watch::new(INSTANCE); cluster.n];
+            let keyrings = cluster.replicas.iter().map(|id| keyring(&cluster, Principal::Replica(id))).collect();
+            let paces = vec![Watch::new(INSTANCE); cluster.replicas.n()];
             let (hasty, mail, rejected) = (Vec::new(), VecDeque::new(), Vec::new());
             Self {
                 cluster,
@@ -423,7 +418,7 @@ mod tests {
             for (to, message) in sent {
                 let all: Vec<usize> = match to {
                     Destination::Replica(to) => vec![to.0 as usize],
-                    _ => (0..self.cluster.n).filter(|to| *to != me).collect(),
+                    _ => (0..self.cluster.replicas.n()).filter(|to| *to != me).collect(),
                 };
                 for to in all {
                     self.post(me, to, message.clone());
@@ -461,7 +456,7 @@ mod tests {
         fn interval(&mut self) {
             let end = self.now + interval(&self.cluster).0;
             let around = self.delays.iter().sum::<u64>() + self.extra;
-            for me in 0..self.cluster.n {
+            for me in 0..self.cluster.replicas.n() {
                 self.paces[me].note(Duration(around));
                 self.step(me, |pace, around| {
                     pace.tick(around);

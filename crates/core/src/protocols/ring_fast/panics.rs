@@ -62,7 +62,7 @@ impl<S: Service> RingFast<S> {
     }
 
     fn signed_entry(s: &Surroundings<'_, impl Speaker>, request: &Request) -> ReplicaId {
-        Path::entry_for(s.cluster, request.client, request.timestamp, SIGNED_ATTEMPT)
+        Path::entry_for(s.cluster.replicas, request.client, request.timestamp, SIGNED_ATTEMPT)
     }
 
     /// R6: the signed requests whose entry this is leave; again if they are new after so long. They wait in no queue,
@@ -124,7 +124,7 @@ impl<S: Service> RingFast<S> {
             }
         }
         if unknown && let Some(number) = self.panics.next_probe(s.now, s.cluster.limits.client_retry) {
-            let path = Path::of_probe(s.cluster, self.sequencer, s.me);
+            let path = Path::of_probe(s.cluster.replicas, self.sequencer, s.me);
             let body = Body::Probe(Probe { number, pass: 0 });
             let accepted =
                 Accepted { path, position: 0, batch: body.digest(), message: self.first_message(s.me, body) };

@@ -55,6 +55,6 @@ impl<S: Service> RingFast<S> {
     }
 
     pub(super) const fn path(&self, cluster: &Cluster, entry: ReplicaId) -> Path {
-        Path::new(cluster, self.sequencer, entry)
+        Path::new(cluster.replicas, self.sequencer, entry)
     }
 }

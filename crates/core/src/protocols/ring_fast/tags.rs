@@ -89,7 +89,7 @@ pub(super) fn add_strikes(strikes: &mut Vec<Strike>, position: usize, requests: 
 /// one that is missing stands one that nobody accepts: what a client left out must not cost others their batch.
 pub(super) fn client_tags(cluster: &Cluster, path: &Path, request: &Request) -> Authenticator {
     let tags = &request.authentication.tags;
-    let is_sent_to_all = tags.iter().len() == cluster.n;
+    let is_sent_to_all = tags.iter().len() == cluster.replicas.n();
     let place = |position| if is_sent_to_all { path.at(position).0 as usize } else { position };
-    (1..=cluster.f).map(|position| tags.get(place(position)).unwrap_or(Tag::from_bytes([0; 16]))).collect()
+    (1..cluster.replicas.weak()).map(|position| tags.get(place(position)).unwrap_or(Tag::from_bytes([0; 16]))).collect()
 }

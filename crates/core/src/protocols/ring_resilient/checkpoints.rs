@@ -133,8 +133,8 @@ impl<S: Service> RingResilient<S> {
         let equal = all.filter(|vote| vote.value == value);
         // By signer: nobody counts twice.
         let signatures: BTreeMap<_, _> = equal.map(|vote| (vote.signer, vote.signature)).collect();
-        if signatures.len() >= s.cluster.strong() {
-            let signatures = signatures.into_iter().take(s.cluster.strong()).collect();
+        if signatures.len() >= s.cluster.replicas.strong() {
+            let signatures = signatures.into_iter().take(s.cluster.replicas.strong()).collect();
             self.anchor(s, Certificate { value, signatures });
         }
     }

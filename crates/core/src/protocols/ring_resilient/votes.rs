@@ -75,7 +75,7 @@ impl<S: Service> RingResilient<S> {
             let signed = said.map(|(_, signature)| Signed { value: *claim, signer, signature: *signature });
             signer != self.sequencer && signed.is_some_and(|signed| s.keyring.check_signed(&signed))
         };
-        1 + self.peers.iter().filter(|peer| has_signed(*peer)).count() >= s.cluster.weak()
+        1 + self.peers.iter().filter(|peer| has_signed(*peer)).count() >= s.cluster.replicas.weak()
     }
 
     /// Counts what was said of a batch before it was logged here.
@@ -100,11 +100,11 @@ impl<S: Service> RingResilient<S> {
         self.take_ahead(s, end);
         self.match_commits();
         let is_higher = self.prepared.as_ref().is_none_or(|certificate| certificate.value.position < end);
-        let enough = |slot: &&Slot| slot.prepares.len() >= s.cluster.strong();
+        let enough = |slot: &&Slot| slot.prepares.len() >= s.cluster.replicas.strong();
         if let Some(slot) = self.slots.get(&end).filter(enough).filter(|_| is_higher) {
             let value = Prepared { instance: self.base.instance, position: end, history: slot.history };
             let signatures = slot.prepares.iter().map(|(signer, signature)| (*signer, *signature));
-            let certificate = Certificate { value, signatures: signatures.take(s.cluster.strong()).collect() };
+            let certificate = Certificate { value, signatures: signatures.take(s.cluster.replicas.strong()).collect() };
             s.persist(self.base.instance, ResilientRecord::Prepared(certificate.clone()));
             self.prepared = Some(certificate);
             self.send(
@@ -133,7 +133,7 @@ impl<S: Service> RingResilient<S> {
     /// Whether what is logged grows, and f+1 others hold certificates for more than that.
     pub(super) fn catches_up(&self, cluster: &Cluster) -> bool {
         let ahead = self.peers.values().filter(|peer| !peer.commits.is_empty()).count();
-        self.base.ledger.log.length() > self.repeated_at && ahead >= cluster.weak()
+        self.base.ledger.log.length() > self.repeated_at && ahead >= cluster.replicas.weak()
     }
 
     /// Looks which COMMs are about this log.
@@ -161,7 +161,7 @@ impl<S: Service> RingResilient<S> {
         let own = self.prepared.as_ref().map(|certificate| certificate.value.position);
         let mut claims: Vec<Option<u64>> = self.peers.values().map(|peer| peer.committed).chain([own]).collect();
         claims.sort_unstable_by_key(|claim| core::cmp::Reverse(*claim));
-        if let Some(Some(position)) = claims.get(s.cluster.strong() - 1) {
+        if let Some(Some(position)) = claims.get(s.cluster.replicas.strong() - 1) {
             self.commit(s, *position);
         }
     }

@@ -13,7 +13,7 @@ use crate::switching::Surroundings;
 
 /// The replica that sends the full result of a request; the others send its digest.
 pub(crate) fn designated(cluster: &Cluster, client: ClientId, timestamp: Timestamp) -> ReplicaId {
-    let n = cluster.n as u64;
+    let n = cluster.replicas.n() as u64;
     // Both are numbers of the client's choice.
     ReplicaId(((u64::from(client.session) % n + timestamp.0 % n) % n) as u8)
 }
@@ -74,7 +74,7 @@ mod tests {
         let cluster = Cluster::of([0; 16], 4).unwrap();
         for (session, timestamp) in [(1, u64::MAX), (u32::MAX, u64::MAX), (u32::MAX, 0)] {
             let client = ClientId { identity: IdentityId(1), session };
-            assert!(cluster.contains(designated(&cluster, client, Timestamp(timestamp))));
+            assert!(cluster.replicas.contains(designated(&cluster, client, Timestamp(timestamp))));
         }
     }
 }

@@ -89,7 +89,7 @@ fn who_opens_more_than_the_others_of_a_ring_does_without_it() {
     for (session, hops) in [(0, 6), (1, 5)] {
         let now = run.net.now.0;
         let enters_at_r1 = |wait: &u64| {
-            Path::entry_for(&run.net.cluster, client(session), Timestamp(now + wait + 10), 0) == ReplicaId(1)
+            Path::entry_for(run.net.cluster.replicas, client(session), Timestamp(now + wait + 10), 0) == ReplicaId(1)
         };
         run.net.now.0 += (0..99).find(enters_at_r1).unwrap();
         run.invoke(session as usize);
