@@ -55,13 +55,14 @@
 //! those, up to the longest time-out of a view.
 //!
 //! # Where n is more than 3f+1
-//! Steps and arguments are for n = 3f+1. With more replicas, what is one number there comes apart.
-//! * *A client has its answer, and a checkpoint is stable*, by [`strong`](crate::replicas::Replicas::strong) = ⌈(n+f+1)/2⌉ equal words: that is
+//! Steps and arguments are for n = 3f+1. With more replicas, what is one number there comes apart
+//! ([`crate::replicas`]).
+//! * *A client has its answer, and a checkpoint is stable*, by `strong` = ⌈(n+f+1)/2⌉ equal words: that is
 //!   the 2f+1 of the first argument, of "no 2f+1 agree" in D2, D6 and D7, and of the last sentence of D7.
-//! * *One looks at testimonies and votes* of n − f replicas ([`reachable`](crate::replicas::Replicas::reachable)): the 2f+1 of "one looks along",
+//! * *One looks at testimonies and votes* of n − f replicas (`reachable`): the 2f+1 of "one looks along",
 //!   "of 2f+1 votes" and "any 2f+1". So many come if f are down, and fewer would not do: with n = 6 and f = 1 an answer
 //!   has 4 replicas, and 4 testimonies may hold 2 of theirs and 2 of the others', so that nothing tells which it was.
-//! * *A value has support* with n − strong + 1 ([`blocking`](crate::replicas::Replicas::blocking)), which is the f+1 of D3 and D7. Those without a
+//! * *A value has support* with n − strong + 1 (`blocking`), which is the f+1 of D3 and D7. Those without a
 //!   part in an answer are n − strong, and with n = 6 these are f+1: two of six that executed a request in one other
 //!   way had it refused after four had answered it, and where three and two had two states, both had f+1 and none was
 //!   right, for ever.

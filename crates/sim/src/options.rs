@@ -174,8 +174,9 @@ mod tests {
         assert_eq!(refused(with("pbft", 1, Some(5))), Ok(()));
         let few = "4 replicas cannot tolerate 2 liars: at least 3·2+1 = 7 are needed";
         assert_eq!(refused(with("pbft", 2, Some(4))), Err(few.to_owned()));
-        let abort = "aliph does not run with n = 5, f = 1: protocols that abort run on exactly 3f+1 replicas";
-        assert_eq!(refused(with("aliph", 1, Some(5))), Err(abort.to_owned()));
+        assert_eq!(refused(with("aliph", 1, Some(5))), Ok(()));
+        let ring = "ring does not run with n = 3, f = 0: a ring has at least four replicas";
+        assert_eq!(refused(with("ring", 0, Some(3))), Err(ring.to_owned()));
         let many = "n + f = 33 are too many for the simulator: at most 32";
         assert_eq!(refused(with("pbft", 1, Some(32))), Err(many.to_owned()));
         for protocol in Protocol::ALL {

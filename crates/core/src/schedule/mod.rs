@@ -92,11 +92,12 @@ impl Part {
         matches!(self.ending(), Ending::Certified)
     }
 
-    /// The fewest replicas among which it runs.
-    pub const fn replicas_min(self) -> usize {
+    /// Why it does not run among these replicas, in words. None needs n = 3f + 1: what each asks of sets of replicas is
+    /// a threshold of [`Replicas`], and its module says why that is enough.
+    pub const fn objection(self, replicas: Replicas) -> Option<&'static str> {
         match self {
-            Self::RingFast => 4,
-            Self::Quorum | Self::ZLight | Self::Chain | Self::RingResilient | Self::Backup => 1,
+            Self::RingFast if replicas.n() < 4 => Some("a ring has at least four replicas"),
+            Self::Quorum | Self::ZLight | Self::Chain | Self::RingFast | Self::RingResilient | Self::Backup => None,
         }
     }
 }

@@ -17,6 +17,14 @@
 //! ([`crate::protocols::ring_resilient`]). f+1 of its signers are correct, so that every body can be fetched. What no
 //! report certifies has not committed there; then what committed before is in the prefix that f+1 reports share.
 //!
+//! # Where n is more than 3f+1
+//! 2f+1 reads [`strong`](Replicas::strong) in reports and certificates, and f+1 stays what it is. Any strong set of
+//! reports has strong − f ≥ f+1 of correct replicas, so that what committed is shared. But there may be more than one
+//! longest prefix: of six replicas four report, and two and two may share what has not committed. It does no harm. Each
+//! group of f+1 has a correct member, whose log begins with what committed; all that is left is to take the same one
+//! everywhere for a given proof, and that is the one that the lowest signer is in. Two certificates have a correct
+//! signer in common, and so have those who said COMM and those who report.
+//!
 //! # Where the abort history begins
 //! No lower than needed: at the highest position that is certain to be in every correct history. Of f+1 anchors one is
 //! a correct replica's or above one, and an anchor that comes with a certificate is certain by itself. The report that
@@ -61,7 +69,7 @@ use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::history::Boundary;
 use crate::ids::{InstanceId, ReplicaId};
-use crate::replicas::REPLICAS_MAX;
+use crate::replicas::{REPLICAS_MAX, Replicas};
 use crate::schedule::{Ending, Part};
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use alloc::collections::BTreeSet;
@@ -122,10 +130,10 @@ impl Signable for AbortReport {
 }
 
 /// How many reports prove that an instance has ended.
-const fn reports_needed(ending: Ending, cluster: &Cluster) -> usize {
+const fn reports_needed(ending: Ending, replicas: Replicas) -> usize {
     match ending {
-        Ending::Agreed => cluster.replicas.weak(),
-        Ending::Shared | Ending::Certified => cluster.replicas.strong(),
+        Ending::Agreed => replicas.weak(),
+        Ending::Shared | Ending::Certified => replicas.strong(),
     }
 }
 
@@ -238,7 +246,7 @@ impl Proof {
         reports: impl Iterator<Item = &'a Signed<AbortReport>> + Clone,
     ) -> Option<Self> {
         let mut chosen: Vec<&Signed<AbortReport>> = Vec::new();
-        let needed = reports_needed(part.ending(), cluster);
+        let needed = reports_needed(part.ending(), cluster.replicas);
         if part.ending() == Ending::Agreed {
             let equal = |to: &Signed<AbortReport>| reports.clone().filter(|other| other.value == to.value).count();
             let agreed = reports.clone().find(|report| equal(report) >= needed)?;
@@ -268,7 +276,7 @@ impl Proof {
                 && cluster.replicas.contains(report.signer)
                 && (ending != Ending::Agreed || report.value == self.reports[0].value)
         };
-        self.reports.len() == reports_needed(ending, cluster)
+        self.reports.len() == reports_needed(ending, cluster.replicas)
             && self.reports.iter().all(sound)
             && self.reports.windows(2).all(|pair| pair[0].signer < pair[1].signer)
             && self.reports.iter().all(|report| keyring.check_signed(report))

@@ -154,8 +154,8 @@ fn a_schedule_that_cannot_be_is_refused_with_the_reason() {
     assert!(with("schedule = [1]").contains("something else"));
     let both = with("protocol = \"aliph\"\nschedule = [\"backup(pbft)\"]");
     assert!(both.contains("instead of `protocol`"), "{both}");
-    let odd = good().replace(NAMED, "schedule = [\"backup(pbft)\"]").replacen("f = 1", "f = 0", 1);
-    assert!(refused(&odd).contains("`schedule = [\"backup(pbft)\"]`: protocols that abort run on exactly 3f+1"));
+    let long = with("schedule = [\"chain\", \"quorum\", \"chain\", \"quorum\", \"chain\", \"backup(pbft)\"]");
+    assert!(long.contains("\"backup(pbft)\"]`: histories grow too long"), "{long}");
 }
 
 #[test]

@@ -15,7 +15,7 @@
 //!
 //! # Why it is safe
 //! n equal digests mean that every correct replica has this very history, and had not stopped. It is therefore in any
-//! 2f+1 abort reports at least f+1 times.
+//! 2f+1 abort reports at least f+1 times, whatever n is.
 //!
 //! # Why it is live
 //! Without contention and faults all correct replicas receive the same requests in the same order, since a client has

@@ -28,7 +28,8 @@ impl Path {
     pub const fn new(replicas: Replicas, sequencer: ReplicaId, entry: ReplicaId) -> Self {
         let n = replicas.n();
         let offset = replicas.distance(entry, sequencer);
-        let stamp = if offset + 1 < replicas.weak() { n + offset } else { offset };
+        // An entry asks nobody whether its batch may have a number: at f = 0 as well, the sequencer's own waits.
+        let stamp = if offset == 0 || offset + 1 < replicas.weak() { n + offset } else { offset };
         let last = if stamp > n { stamp + n - 1 } else { 2 * n - 1 };
         Self { entry, replicas, stamp, last, is_probe: false }
     }
