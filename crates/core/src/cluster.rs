@@ -195,6 +195,11 @@ impl Cluster {
         Some(Specification::new(&self.protocol.schedule()?, self.quota, self.replicas, number))
     }
 
+    /// Who takes part in an instance: with one only, everybody.
+    pub fn replicas_of(&self, instance: InstanceId) -> Replicas {
+        self.specification(instance).map_or(self.replicas, |what| what.replicas)
+    }
+
     /// The most entries in a log above its anchor, init history aside.
     pub const fn history_bound(&self) -> u64 {
         3 * self.limits.history_interval

@@ -103,13 +103,19 @@ impl<S: Service> Composite<S> {
                 Running::Open(Instance::Unreplicated(Box::new(Unreplicated::open(instance, ledger)))),
             ),
             Protocol::Pbft => {
-                let mut order = Pbft::new(instance, root, lost_log);
+                let mut order = Pbft::new(instance, cluster.replicas, root, lost_log);
                 let stable = restored.unwrap_or_else(|| genesis(instance, root));
                 order.restored(stable.clone());
                 (
                     protocol,
                     instance,
-                    Running::Open(Instance::Backup(Box::new(Backup::open(instance, order, ledger, stable)))),
+                    Running::Open(Instance::Backup(Box::new(Backup::open(
+                        instance,
+                        cluster.replicas,
+                        order,
+                        ledger,
+                        stable,
+                    )))),
                 )
             }
             _ => {

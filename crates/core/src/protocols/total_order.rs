@@ -161,5 +161,5 @@ pub trait TotalOrder: Debug + Clone + Sized {
     /// The current view, for replies; always the same one in an order without views.
     fn view(&self) -> View;
     /// Adds what it knows of itself.
-    fn describe(&self, cluster: &Cluster, report: &mut Report);
+    fn describe(&self, report: &mut Report);
 }

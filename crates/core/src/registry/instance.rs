@@ -12,7 +12,7 @@ use crate::ids::{ClientId, Principal, ReplicaId};
 use crate::machine::Machine;
 use crate::notice::{Notice, Report};
 use crate::protocols::backup::{Backup, BackupMessage, BackupTimer};
-use crate::protocols::chain::{Chain, Topology};
+use crate::protocols::chain::Chain;
 use crate::protocols::pbft::Pbft;
 use crate::protocols::quorum::Quorum;
 use crate::protocols::ring_fast::{RingFast, RingHeard, RingTimer};
@@ -80,19 +80,16 @@ impl<S: Service> Instance<S> {
     /// An instance over a ledger that holds the init history. `speaks`: whether this replica remembers what it said; a
     /// Backup runs without that as well, because its order abstains.
     pub(crate) fn open(cluster: &Cluster, me: ReplicaId, what: Specification, ledger: Ledger<S>, speaks: bool) -> Self {
-        let Specification { number, part, head, view, watches_load, .. } = what;
+        let Specification { number, replicas, part, view, .. } = what;
         assert!(speaks || part == Part::Backup, "who has forgotten what it said speculates about nothing");
         match part {
-            Part::Quorum => Self::Quorum(Box::new(Quorum::open(number, watches_load, ledger))),
-            Part::ZLight => Self::ZLight(Box::new(ZLight::open(number, head, ledger))),
-            Part::Chain => {
-                let topology = Topology::new(what.replicas, head);
-                Self::Chain(Box::new(Chain::open(number, topology, me, watches_load, ledger)))
-            }
-            Part::RingFast => Self::RingFast(Box::new(RingFast::open(number, head, watches_load, ledger))),
-            Part::RingResilient => Self::RingResilient(Box::new(RingResilient::open(cluster, &what, ledger))),
+            Part::Quorum => Self::Quorum(Box::new(Quorum::open(what, ledger))),
+            Part::ZLight => Self::ZLight(Box::new(ZLight::open(what, ledger))),
+            Part::Chain => Self::Chain(Box::new(Chain::open(what, me, ledger))),
+            Part::RingFast => Self::RingFast(Box::new(RingFast::open(what, ledger))),
+            Part::RingResilient => Self::RingResilient(Box::new(RingResilient::open(cluster, what, ledger))),
             Part::Backup => {
-                let order = Pbft::new(number, Digest::ZERO, !speaks).beginning_with(view);
+                let order = Pbft::new(number, replicas, Digest::ZERO, !speaks).beginning_with(view);
                 let order = if number.0 > 1 { order.awaiting_init() } else { order };
                 Self::Backup(Box::new(Backup::open_limited(what, order, ledger)))
             }
@@ -227,8 +224,8 @@ impl<S: Service> Instance<S> {
     }
 
     /// See [`Abortable::describe`].
-    pub(crate) fn describe(&self, cluster: &Cluster, report: &mut Report) {
-        each!(self, instance => instance.describe(cluster, report));
+    pub(crate) fn describe(&self, report: &mut Report) {
+        each!(self, instance => instance.describe(report));
     }
 
     /// What it shares with the others that speculate, if it is one of them.

@@ -221,7 +221,7 @@ impl<S: Service> Replica<S> {
             report.suspicions.extend(blamed.map(|(reason, count)| (replica, reason, count)));
         }
         if let Some(instance) = self.composite.running().open() {
-            instance.describe(&self.cluster, &mut report);
+            instance.describe(&mut report);
         }
         report
     }

@@ -47,7 +47,7 @@ pub trait Abortable {
     /// Takes bodies that the log has: others may have to fetch them.
     fn retain(&mut self, entries: Vec<LogEntry>);
     /// Adds what it knows of itself.
-    fn describe(&self, cluster: &Cluster, report: &mut Report);
+    fn describe(&self, report: &mut Report);
     /// Hands everything on: nothing of this instance can speak any more.
     fn halt(self) -> Ledger<Self::Service>;
 }

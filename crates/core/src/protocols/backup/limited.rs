@@ -39,7 +39,7 @@ use alloc::vec::Vec;
 impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// An instance of several. The first of all begins with the ledger as it is, any other waits for INIT.
     pub fn open_limited(what: Specification, order: O, ledger: Ledger<S>) -> Self {
-        let mut backup = Self::open(what.number, order, ledger, genesis(what.number, Digest::ZERO));
+        let mut backup = Self::open(what.number, what.replicas, order, ledger, genesis(what.number, Digest::ZERO));
         backup.limited = Some(what);
         backup.init = Init::Waiting;
         backup

@@ -8,6 +8,7 @@ use crate::checkpoint::{Checkpoint, Tree};
 use crate::ids::{InstanceId, ReplicaId, Sequence, View};
 use crate::protocols::speculative::Queue as Waiting;
 use crate::protocols::total_order::{OrderEffect, TotalOrder};
+use crate::replicas::Replicas;
 use crate::schedule::Specification;
 use crate::service::Service;
 use crate::shares::ClientSet;
@@ -32,6 +33,8 @@ pub(super) enum Init {
 #[derive(Clone, Debug)]
 pub struct Backup<O: TotalOrder, S> {
     pub(super) instance: InstanceId,
+    /// Among whom.
+    pub(super) replicas: Replicas,
     pub(super) order: O,
     pub(super) ledger: Ledger<S>,
     /// What it is, if it hands on after k requests. Then only final deliveries count, and every read is ordered
@@ -81,9 +84,16 @@ pub(super) type Queue<O> = VecDeque<OrderEffect<O>>;
 
 impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// The only instance of its composition, over a state whose newest version is the one that the certificate names.
-    pub fn open(instance: InstanceId, order: O, ledger: Ledger<S>, stable: Certificate<Checkpoint>) -> Self {
+    pub fn open(
+        instance: InstanceId,
+        replicas: Replicas,
+        order: O,
+        ledger: Ledger<S>,
+        stable: Certificate<Checkpoint>,
+    ) -> Self {
         Self {
             instance,
+            replicas,
             order,
             ledger,
             limited: None,

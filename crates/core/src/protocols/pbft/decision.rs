@@ -34,9 +34,9 @@ use super::message::{Claim, ViewChange};
 use crate::auth::Certificate;
 use crate::batch::Batch;
 use crate::checkpoint::Checkpoint;
-use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::ids::Sequence;
+use crate::replicas::Replicas;
 use alloc::vec::Vec;
 
 /// What a new view starts from.
@@ -48,7 +48,7 @@ pub(super) struct Decision {
     pub(super) chosen: Vec<Digest>,
 }
 
-/// Decides, or returns `None` if more view changes are needed.
+/// Decides on no more positions than fit into a window, or returns `None` if more view changes are needed.
 ///
 /// A digest d at position n is chosen if some replica claims that it prepared there in view v, and
 /// - pbft-A1: 2f+1 replicas claim nothing there, or something in an earlier view, or the same: so nothing else can have
@@ -56,9 +56,13 @@ pub(super) struct Decision {
 /// - pbft-A2: f+1 replicas accepted d there in v or later: so a correct one did, and d is authentic.
 ///
 /// The null batch is chosen if (B) 2f+1 replicas claim nothing there: then nothing can have committed.
-pub(super) fn decide<'a>(cluster: &Cluster, view_changes: impl Iterator<Item = &'a ViewChange>) -> Option<Decision> {
+pub(super) fn decide<'a>(
+    replicas: Replicas,
+    window: u64,
+    view_changes: impl Iterator<Item = &'a ViewChange>,
+) -> Option<Decision> {
     let view_changes: &[&ViewChange] = &view_changes.collect::<Vec<_>>();
-    if view_changes.len() < cluster.replicas.strong() {
+    if view_changes.len() < replicas.strong() {
         return None;
     }
     let stable = view_changes.iter().map(|vc| &vc.stable).max_by_key(|stable| stable.value)?.clone();
@@ -67,8 +71,8 @@ pub(super) fn decide<'a>(cluster: &Cluster, view_changes: impl Iterator<Item = &
     let mut chosen = Vec::new();
     let mut sequence = low.next();
     // Nobody who is correct claims more than a window, and no claims make this go on for longer.
-    while high.is_some_and(|high| sequence <= high) && (chosen.len() as u64) < cluster.window() {
-        chosen.push(decide_at(cluster, view_changes, sequence)?);
+    while high.is_some_and(|high| sequence <= high) && (chosen.len() as u64) < window {
+        chosen.push(decide_at(replicas, view_changes, sequence)?);
         sequence = sequence.next();
     }
     // What is free at the end is free for any batch. A null batch that prepared there is not: it may be committed.
@@ -81,7 +85,7 @@ pub(super) fn decide<'a>(cluster: &Cluster, view_changes: impl Iterator<Item = &
 
 /// The batch that may have been committed at a position, `Some(None)` if none can have been, or `None` if that cannot
 /// be told yet.
-fn decide_at(cluster: &Cluster, view_changes: &[&ViewChange], sequence: Sequence) -> Option<Option<Digest>> {
+fn decide_at(replicas: Replicas, view_changes: &[&ViewChange], sequence: Sequence) -> Option<Option<Digest>> {
     let prepared: Vec<Option<&Claim>> =
         view_changes.iter().map(|vc| vc.prepared.iter().find(|claim| claim.sequence == sequence)).collect();
     let mut candidates: Vec<&Claim> = prepared.iter().flatten().copied().collect();
@@ -103,11 +107,11 @@ fn decide_at(cluster: &Cluster, view_changes: &[&ViewChange], sequence: Sequence
                 })
             })
             .count();
-        if compatible >= cluster.replicas.strong() && accepted >= cluster.replicas.weak() {
+        if compatible >= replicas.strong() && accepted >= replicas.weak() {
             return Some(Some(candidate.digest));
         }
     }
-    (prepared.iter().filter(|claim| claim.is_none()).count() >= cluster.replicas.strong()).then_some(None)
+    (prepared.iter().filter(|claim| claim.is_none()).count() >= replicas.strong()).then_some(None)
 }
 
 #[cfg(test)]
@@ -115,7 +119,7 @@ mod tests {
     use super::super::slot::Slot;
     use super::*;
     use crate::checkpoint::genesis;
-    use crate::cluster::{ClientAuth, Limits};
+    use crate::cluster::{ClientAuth, Cluster, Limits};
     use crate::ids::{InstanceId, View};
     use alloc::collections::BTreeSet;
     use alloc::vec;
@@ -131,7 +135,7 @@ mod tests {
 
     fn decided(view_changes: &[ViewChange]) -> Option<Vec<Digest>> {
         let cluster = Cluster::of([0; 16], 4).unwrap();
-        decide(&cluster, view_changes.iter()).map(|decision| decision.chosen)
+        decide(cluster.replicas, cluster.window(), view_changes.iter()).map(|decision| decision.chosen)
     }
 
     #[test]
@@ -293,7 +297,9 @@ mod tests {
             let mut all: Vec<ViewChange> =
                 left.iter().zip(&heard).filter(|(_, heard)| **heard).map(|(one, _)| one.clone()).collect();
             all.extend((0..self.cluster.replicas.faults()).map(|_| self.lie(view)).collect::<Vec<_>>());
-            let Some(Decision { chosen, .. }) = decide(&self.cluster, all.iter()) else { return };
+            let Some(Decision { chosen, .. }) = decide(self.cluster.replicas, self.cluster.window(), all.iter()) else {
+                return;
+            };
             let chosen = chosen.first().copied();
             assert!(self.committed.is_none() || chosen == self.committed, "{view} loses what was committed");
             let learn: Vec<usize> = (0..n).filter(|_| self.choose(3) > 0).collect();
@@ -350,7 +356,7 @@ mod tests {
                 world.correct.iter_mut().for_each(|one| one.learn(last, chosen));
             }
             let all: Vec<ViewChange> = world.correct.iter().map(Correct::view_change).collect();
-            let decision = decide(&world.cluster, all.iter());
+            let decision = decide(world.cluster.replicas, world.cluster.window(), all.iter());
             prop_assert!(decision.is_some(), "{all:?}");
             let chosen = decision.unwrap().chosen.first().copied();
             prop_assert!(world.committed.is_none() || chosen == world.committed);
@@ -361,7 +367,7 @@ mod tests {
             prop_assert!(at_hand);
             // A liar's word may spoil this choice, and nobody have what it names; but it does not spoil what is safe.
             let lie = world.lie(View(views + 1));
-            let with = decide(&world.cluster, all.iter().chain([&lie])).and_then(|with| with.chosen.first().copied());
+            let with = decide(world.cluster.replicas, world.cluster.window(), all.iter().chain([&lie])).and_then(|with| with.chosen.first().copied());
             prop_assert!(world.committed.is_none() || with == world.committed);
         }
     }

@@ -15,6 +15,7 @@ use crate::notice::Report;
 use crate::protocols::pool::Pool;
 use crate::protocols::total_order::{Context, Delivery, OrderEffect, TotalOrder};
 use crate::rejection::Rejection;
+use crate::replicas::Replicas;
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -44,6 +45,8 @@ pub(super) struct Abstention {
 /// PBFT at one replica. See the [module](super).
 #[derive(Clone, Debug)]
 pub struct Pbft {
+    /// Among whom.
+    pub(super) replicas: Replicas,
     pub(super) view: View,
     pub(super) phase: Phase,
     /// The last stable checkpoint, h, with its proof. This replica may still have to fetch its state.
@@ -108,8 +111,9 @@ pub(super) enum ViewTimer {
 impl Pbft {
     /// PBFT before its first batch, over the state with this root. `lost_log`: this replica had a log once and lost
     /// it; it abstains until it cannot contradict itself.
-    pub fn new(instance: InstanceId, root: Digest, lost_log: bool) -> Self {
+    pub fn new(instance: InstanceId, replicas: Replicas, root: Digest, lost_log: bool) -> Self {
         Self {
+            replicas,
             view: View(0),
             phase: Phase::Normal,
             stable: genesis(instance, root),
@@ -179,7 +183,7 @@ impl Pbft {
 
     /// Whether this replica leads the current view and may act as its primary.
     pub(super) fn leads(&self, context: &Ctx<'_>) -> bool {
-        self.phase == Phase::Normal && context.cluster.replicas.primary(self.view) == context.me && self.may_vote()
+        self.phase == Phase::Normal && self.replicas.primary(self.view) == context.me && self.may_vote()
     }
 
     /// The last batch that was delivered at all.
@@ -333,9 +337,9 @@ impl TotalOrder for Pbft {
         self.records_above_stable(me)
     }
 
-    fn describe(&self, cluster: &Cluster, report: &mut Report) {
+    fn describe(&self, report: &mut Report) {
         report.view = self.view;
-        report.primary = cluster.replicas.primary(self.view);
+        report.primary = self.replicas.primary(self.view);
         report.changing_view = self.phase == Phase::Changing;
         report.pending_requests = self.pool.len();
         report.slots = self.slots.len();
@@ -387,7 +391,7 @@ impl Pbft {
             return;
         }
         if certificate.value.instance != context.instance
-            || !context.keyring.check_certificate(&certificate, context.cluster.replicas.strong())
+            || !context.keyring.check_certificate(&certificate, self.replicas.strong())
         {
             context.reject(from, Rejection::BadCertificate);
             return;
@@ -407,7 +411,7 @@ impl Pbft {
         let slot = self.slots.entry(sequence).or_default();
         slot.decided.insert(from, digest);
         if slot.committed.is_none()
-            && slot.decided.values().filter(|said| **said == digest).count() >= context.cluster.replicas.weak()
+            && slot.decided.values().filter(|said| **said == digest).count() >= self.replicas.weak()
         {
             slot.committed = Some(digest);
             self.advance(context);
