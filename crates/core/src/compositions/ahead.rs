@@ -11,7 +11,6 @@ use crate::notice::Notice;
 use crate::protocols::ring_resilient::{Resilient, ResilientMessage, ResilientRecord, Status};
 use crate::registry::{Instance, LogRecord, ReplicaTimer, SnapshotRecord, Speaker};
 use crate::rejection::Rejection;
-use crate::schedule::Part;
 use crate::service::Service;
 use crate::switching::certificate::Stable;
 use crate::switching::{Abortable, Amnesia, Begun, HistoryRecord, Ledger, Opening, Steps, Surroundings};
@@ -22,7 +21,7 @@ use alloc::vec::Vec;
 impl<S: Service> Composite<S> {
     /// Something of an init history is missing: others may be beyond it.
     pub(super) fn ask_for_stable(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
-        if s.cluster.part(self.instance).is_some_and(Part::certifies) {
+        if self.what(s.cluster, self.instance).is_some_and(|what| what.part.certifies()) {
             // Who has stopped does not answer, but has told in its report.
             let reports = self.reports.values().filter(|report| report.signer != s.me);
             let told = reports.filter_map(|report| Some((report.signer, report.value.stable_here()?.clone())));
@@ -45,11 +44,9 @@ impl<S: Service> Composite<S> {
         certificate: Certificate<Stable>,
     ) {
         let Stable { instance, boundary, .. } = certificate.value;
-        let is_ring = s.cluster.part(self.instance).is_some_and(Part::certifies);
-        if instance != self.instance
-            || !is_ring
-            || !s.keyring.check_certificate(&certificate, s.cluster.replicas.strong())
-        {
+        let what = self.what(s.cluster, self.instance).filter(|what| what.part.certifies());
+        let holds = what.is_some_and(|what| s.keyring.check_certificate(&certificate, what.replicas.strong()));
+        if instance != self.instance || !holds {
             return s.reject(Principal::Replica(from), Rejection::BadCertificate);
         }
         let is_behind = match self.running_mut() {
@@ -110,7 +107,8 @@ impl<S: Service> Composite<S> {
         let init = certificate.value.init;
         s.out.notify(Notice::Begun { instance: self.instance, position: init.0, history: init.1 });
         let speaks = Amnesia::lets_speak(s.amnesia, self.instance);
-        let mut running = Running::at(s.cluster, s.me, self.instance, ledger, speaks);
+        let what = self.what(s.cluster, self.instance).expect("one of several instances");
+        let mut running = Running::at(s.cluster, s.me, what, ledger, speaks);
         if let Running::Open(Instance::RingResilient(ring)) = &mut running {
             ring.be_patient(s.cluster, self.failures);
             ring.resume_after(init);

@@ -88,7 +88,7 @@ impl<S: Service> Composite<S> {
 
     /// A3.
     pub(super) fn look_back(&self, s: &mut Surroundings<'_, impl Speaker>) {
-        let enough = s.cluster.replicas.strong();
+        let enough = self.replicas(s.cluster).strong();
         if let Some(amnesia) = s.amnesia
             && amnesia.look_back(self.instance, enough)
         {

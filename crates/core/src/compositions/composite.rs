@@ -119,7 +119,8 @@ impl<S: Service> Composite<S> {
                 )
             }
             _ => {
-                let mut running = Running::at(cluster, me, instance, ledger, !lost_log);
+                let what = cluster.specification(instance).expect("one of several instances");
+                let mut running = Running::at(cluster, me, what, ledger, !lost_log);
                 if let (Running::Open(Instance::Backup(backup)), Some(certificate)) = (&mut running, restored) {
                     resume_backup(backup, certificate);
                 }

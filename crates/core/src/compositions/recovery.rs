@@ -16,7 +16,7 @@ use crate::history::LogEntry;
 use crate::ids::{InstanceId, Sequence};
 use crate::protocols::speculative::Speculation;
 use crate::registry::{Instance, InstanceRecord, LogRecord, SnapshotRecord, Speaker};
-use crate::schedule::{Part, Protocol};
+use crate::schedule::Protocol;
 use crate::service::Service;
 use crate::switching::{Abortable, Amnesia, Begun, HistoryRecord, Ledger, Opening, Proof, Surroundings};
 use alloc::boxed::Box;
@@ -46,7 +46,7 @@ impl<S: Service> Composite<S> {
         if let InstanceRecord::History(HistoryRecord::Opened(proof)) = record {
             // A resilient ring may begin again, with its sequencer's proof.
             let is_again = instance == self.instance
-                && s.cluster.part(instance).is_some_and(Part::certifies)
+                && self.what(s.cluster, instance).is_some_and(|what| what.part.certifies())
                 && self.proof.as_ref() != Some(&proof);
             if instance > self.instance || is_again {
                 // The snapshot, if there is one, is of what it began with before.
@@ -131,7 +131,8 @@ impl<S: Service> Composite<S> {
         assert_eq!(entries.len(), above.len(), "the bodies were written first");
         (self.instance, self.proof) = (instance, proof);
         let speaks = Amnesia::lets_speak(s.amnesia, instance);
-        self.set_running(Running::at(s.cluster, s.me, instance, ledger, speaks));
+        let what = self.what(s.cluster, instance).expect("one of several instances");
+        self.set_running(Running::at(s.cluster, s.me, what, ledger, speaks));
         if matches!(self.running(), Running::Silent(_)) {
             return;
         }
@@ -154,7 +155,8 @@ impl<S: Service> Composite<S> {
         instance: InstanceId,
         proof: Arc<Proof>,
     ) {
-        let Some(history) = proof.abort_history(s.cluster) else { return };
+        let ended = self.what(s.cluster, proof.instance());
+        let Some(history) = ended.and_then(|ended| proof.abort_history(&ended)) else { return };
         if let Running::Open(Instance::Backup(backup)) = self.running_mut() {
             // Its batches are in the log: the state at its end is where this instance begins.
             backup.start(s);
@@ -165,8 +167,9 @@ impl<S: Service> Composite<S> {
         self.proof = Some(proof);
         let restored = restored.filter(|certificate| certificate.value.instance == instance);
         let speaks = Amnesia::lets_speak(s.amnesia, instance);
-        if s.cluster.part(instance).is_some_and(Part::is_backup) {
-            let mut running = Running::at(s.cluster, s.me, instance, ledger, speaks);
+        let what = self.what(s.cluster, instance).expect("one of several instances");
+        if what.part.is_backup() {
+            let mut running = Running::at(s.cluster, s.me, what, ledger, speaks);
             if let Running::Open(Instance::Backup(backup)) = &mut running {
                 backup.begin_with(self.proof.clone());
                 if let Some(certificate) = restored {
@@ -191,7 +194,7 @@ impl<S: Service> Composite<S> {
                 if ledger.log.length() > ledger.log.anchor().position {
                     ledger.checkpoint();
                 }
-                Running::at(s.cluster, s.me, instance, ledger, speaks)
+                Running::at(s.cluster, s.me, what, ledger, speaks)
             }
         });
     }

@@ -59,7 +59,8 @@ impl Request {
     /// What it rules in this instance, if it is a ruling and holds, and the batch of the ruling that it follows.
     pub fn verdict(&self, cluster: &Cluster, keyring: &Keyring, instance: InstanceId) -> Option<(Sequence, Verdict)> {
         let is_here = cluster.part(instance).is_none_or(Part::is_backup) && self.instance == instance;
-        if !is_here || !self.is_ruling() || (self.client.session & !RULINGS) as usize >= cluster.replicas.n() {
+        let n = cluster.replicas_of(instance).n();
+        if !is_here || !self.is_ruling() || (self.client.session & !RULINGS) as usize >= n {
             return None;
         }
         let ruling = Ruling::from_bytes(self.operation.clone()).ok()?;
@@ -70,13 +71,13 @@ impl Request {
     /// request: it would become a part of the history (abs-D14).
     pub fn proof(&self, cluster: &Cluster, keyring: &Keyring, instance: InstanceId) -> Option<Proof> {
         // One for each replica, so that nobody fills a pool with copies.
-        if !cluster.part(instance).is_some_and(Part::is_backup) || self.client.session as usize >= cluster.replicas.n()
-        {
+        let what = cluster.specification(instance).filter(|what| what.part.is_backup())?;
+        if self.client.session as usize >= what.replicas.n() {
             return None;
         }
         let before = InstanceId(instance.0.checked_sub(1)?);
         let proof = Proof::from_bytes(self.operation.clone()).ok()?;
-        let part = cluster.part(before)?;
-        (self.is_system() && proof.instance() == before && proof.check(cluster, keyring, part)).then_some(proof)
+        let ended = cluster.specification(before)?;
+        (self.is_system() && proof.check(cluster, keyring, &ended)).then_some(proof)
     }
 }

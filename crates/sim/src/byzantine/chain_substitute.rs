@@ -72,9 +72,9 @@ impl ChainSubstitute {
         let Some(lie) = copied.get(liar.rng.below(copied.len() as u64) as usize) else { return };
         let own = liar.keyring.sign(lie.clone());
         let reports = self.heard.values().chain([&own]);
-        let Some(part) = liar.cluster.part(self.stopped) else { return };
-        let Some(proof) = Proof::assemble(liar.cluster, part, reports) else { return };
-        let Some(history) = proof.abort_history(liar.cluster) else { return };
+        let Some(what) = liar.cluster.specification(self.stopped) else { return };
+        let Some(proof) = Proof::assemble(&what, reports) else { return };
+        let Some(history) = proof.abort_history(&what) else { return };
         self.fed = Some((next, history.history()));
         let topology = Topology::new(liar.cluster.replicas, schedule.head(liar.cluster.replicas, next));
         let place = topology.place(liar.me);

@@ -39,14 +39,14 @@ impl DifferentProofs {
 
     fn prove(&self, liar: &mut Liar<'_>, to: Principal) {
         let next = InstanceId(self.stopped.0 + 1);
-        let Some(part) = liar.cluster.part(self.stopped) else { return };
+        let Some(what) = liar.cluster.specification(self.stopped) else { return };
         let mut reports: Vec<Signed<AbortReport>> =
             self.heard.values().filter(|report| report.signer != liar.me).cloned().collect();
         liar.rng.shuffle(&mut reports);
         reports.truncate(liar.cluster.replicas.strong() - 1);
         reports.extend(self.own(liar));
         reports.sort_by_key(|report| report.signer);
-        let Some(proof) = Proof::assemble(liar.cluster, part, reports.iter()) else { return };
+        let Some(proof) = Proof::assemble(&what, reports.iter()) else { return };
         let message = SwitchMessage::Init(Arc::new(proof));
         liar.say(to, &Message::Switch(Switch { instance: next, message }));
     }

@@ -118,7 +118,8 @@ impl Run {
     /// If something that committed in their instance or before, and whose place is known, is not in it: abort order.
     pub(super) fn proved<'a>(&self, reports: impl IntoIterator<Item = &'a Report>) -> AbortHistory {
         let proof = proof(reports);
-        let history = proof.abort_history(&self.net.cluster).expect("f+1 reports have the beginning in common");
+        let ended = self.net.cluster.specification(proof.instance()).expect("one of several instances");
+        let history = proof.abort_history(&ended).expect("f+1 reports have the beginning in common");
         let instance = proof.instance();
         let told = |commit: &&super::run::Commit| commit.instance <= instance && commit.digest != Digest::ZERO;
         for commit in self.commits.iter().filter(told) {

@@ -367,7 +367,9 @@ mod tests {
             prop_assert!(at_hand);
             // A liar's word may spoil this choice, and nobody have what it names; but it does not spoil what is safe.
             let lie = world.lie(View(views + 1));
-            let with = decide(world.cluster.replicas, world.cluster.window(), all.iter().chain([&lie])).and_then(|with| with.chosen.first().copied());
+            let Cluster { replicas, .. } = world.cluster;
+            let with = decide(replicas, world.cluster.window(), all.iter().chain([&lie]));
+            let with = with.and_then(|with| with.chosen.first().copied());
             prop_assert!(world.committed.is_none() || with == world.committed);
         }
     }

@@ -5,6 +5,7 @@ use crate::auth::Signature;
 use crate::cluster::Limits;
 use crate::digest::Domain;
 use crate::replicas::Replicas;
+use crate::schedule::{Protocol, Quota};
 use crate::testing::net::cluster;
 use alloc::vec;
 use proptest::prelude::*;
@@ -54,7 +55,9 @@ fn extract(f: usize, reports: impl IntoIterator<Item = AbortReport>) -> Option<A
 /// The history that these reports prove.
 fn prove(cluster: &Cluster, reports: impl IntoIterator<Item = AbortReport>) -> Option<AbortHistory> {
     let signed = (0..).zip(reports).map(|(id, value)| Signed { value, signer: ReplicaId(id), signature: SIGNATURE });
-    Proof { reports: signed.collect() }.abort_history(cluster)
+    let schedule = Protocol::Quorum.schedule().unwrap();
+    let what = Specification::new(&schedule, Quota::default(), cluster.replicas, InstanceId(1));
+    Proof { reports: signed.collect() }.abort_history(&what)
 }
 
 /// A history by position and digest: what must not depend on the order of the reports.
