@@ -44,9 +44,9 @@ impl<S: Service> Composite<S> {
         certificate: Certificate<Stable>,
     ) {
         let Stable { instance, boundary, .. } = certificate.value;
-        let what = self.what(s.cluster, self.instance).filter(|what| what.part.certifies());
+        let what = self.what(s.cluster, self.instance).filter(|what| what.number == instance && what.part.certifies());
         let holds = what.is_some_and(|what| s.keyring.check_certificate(&certificate, what.replicas.strong()));
-        if instance != self.instance || !holds {
+        if !holds {
             return s.reject(Principal::Replica(from), Rejection::BadCertificate);
         }
         let is_behind = match self.running_mut() {

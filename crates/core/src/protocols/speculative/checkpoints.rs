@@ -83,8 +83,8 @@ impl<S: Service> Speculation<S> {
             return;
         }
         let certain = self.ledger.log.boundaries().iter().rev().copied().find(|boundary| {
-            self.checkpoints.said.values().filter(|said| said.contains(boundary)).count() + 1
-                == self.what.replicas.all()
+            let others = self.checkpoints.said.values().filter(|said| said.contains(boundary)).count();
+            others + 1 == self.what.replicas.all()
         });
         let Some(boundary) = certain else { return };
         self.ledger.anchor_at(boundary);
