@@ -64,7 +64,7 @@ impl World {
         let mut cluster = four();
         // Small, so that a short script sees checkpoints and a full window.
         cluster.limits.checkpoint_interval = 4;
-        let nodes = cluster.replicas().map(|id| {
+        let nodes = cluster.replicas.iter().map(|id| {
             let keyring = keyring(&Sound, &cluster, Principal::Replica(id));
             let config = ReplicaConfig { cluster: cluster.clone(), keyring, lost_log: false, genesis: None };
             let replica = Replica::new(config, Counter::default()).expect("a new replica starts");
@@ -76,7 +76,7 @@ impl World {
         let now = Instant(1_000_000_000);
         let (in_flight, histories) = (VecDeque::new(), BTreeMap::new());
         let mut world = Self { cluster, client, faulty, nodes, in_flight, now, timestamp: 0, histories };
-        for id in world.cluster.replicas() {
+        for id in world.cluster.replicas.iter() {
             world.step(id, Input::Start);
         }
         world
@@ -106,7 +106,7 @@ impl World {
         let request = Request::new(instance, client, Timestamp(self.timestamp), choice & 8 != 0, operation);
         let message = Message::Request(request.authenticate(&self.cluster, &self.client));
         let receivers = choice >> 4;
-        for id in self.cluster.replicas().filter(|id| receivers >> id.0 & 1 == 0) {
+        for id in self.cluster.replicas.iter().filter(|id| receivers >> id.0 & 1 == 0) {
             let frame = message.sealed(&self.client, Principal::Replica(id)).into();
             self.post(Envelope { from: Principal::Client(client), to: id, frame });
         }
@@ -197,7 +197,7 @@ impl World {
     fn send(&mut self, from: ReplicaId, to: Destination, message: &Message) {
         let receivers: Vec<ReplicaId> = match to {
             Destination::Replica(id) => vec![id],
-            Destination::Replicas => self.cluster.replicas().filter(|id| *id != from).collect(),
+            Destination::Replicas => self.cluster.replicas.iter().filter(|id| *id != from).collect(),
             // What clients make of answers is another target.
             Destination::Client(_) | Destination::Key(_) => return,
         };

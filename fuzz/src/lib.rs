@@ -97,7 +97,7 @@ pub fn keyring(suite: &'static dyn Suite, cluster: &Cluster, me: Principal) -> K
         Principal::Replica(ReplicaId(id)) => SecretKey([id + 1; 32]),
         Principal::Client(_) | Principal::Key(_) => SecretKey([200; 32]),
     };
-    let replicas = cluster.replicas().map(|id| suite.public(&secret(Principal::Replica(id)))).collect();
+    let replicas = cluster.replicas.iter().map(|id| suite.public(&secret(Principal::Replica(id)))).collect();
     let identities = [(CLIENT.identity, suite.public(&secret(Principal::Client(CLIENT))))].into();
     let keys = PublicKeys { replicas, identities };
     Keyring::new(suite, cluster, me, secret(me), keys).expect("every key above is its owner's")

@@ -24,6 +24,9 @@ const SEEDS: u64 = 1_200;
 /// What runs with more than one liar in the gate, and how many scenarios: one takes as long as 4 or 10 at f = 1.
 const COALITIONS: [&str; 3] = ["pbft", "aliph", "ring"];
 const SEEDS_OF_COALITIONS: [(u32, u64); 2] = [(2, 150), (3, 40)];
+/// Scenarios of each subject with more than 3f + 1 replicas in the gate: with one more, and with two.
+const SEEDS_OF_SPARES: u64 = 150;
+const SPARES: [u32; 2] = [1, 2];
 /// Scenarios after which a way of lying that never came into play is a mistake of the simulator.
 const SILENT_MAX: u64 = 1_000;
 /// What the SQL service is compared on in the gate.
@@ -61,14 +64,18 @@ pub(crate) fn saved() -> Result<String> {
 pub(crate) fn of_this_commit() -> Result<String> {
     let first = first_of_commit()?;
     let mut lies = Lies::default();
-    run_each(first, 1, SEEDS, &SUBJECTS, &mut lies)?;
+    run_each(first, (1, 0), SEEDS, &SUBJECTS, &mut lies)?;
     for (f, seeds) in SEEDS_OF_COALITIONS {
-        run_each(first, f, seeds, &COALITIONS.map(|protocol| (protocol, "kv")), &mut lies)?;
+        run_each(first, (f, 0), seeds, &COALITIONS.map(|protocol| (protocol, "kv")), &mut lies)?;
+    }
+    for spare in SPARES {
+        run_each(first, (1, spare), SEEDS_OF_SPARES, &COALITIONS.map(|protocol| (protocol, "kv")), &mut lies)?;
     }
     lies.judge()?;
     let Lies { scenarios, acts } = lies;
     let kinds = acts.len();
-    Ok(format!("no violation in {scenarios} scenarios from seed {first}, f = 1, 2, 3; {kinds} ways of lying"))
+    let what = format!("{scenarios} scenarios from seed {first}, f = 1, 2, 3, n = 3f + 1 and more");
+    Ok(format!("no violation in {what}; {kinds} ways of lying"))
 }
 
 fn first_of_commit() -> Result<u64> {
@@ -77,11 +84,15 @@ fn first_of_commit() -> Result<u64> {
     u64::from_str_radix(digits, 16).map_err(|_| Failure::new(format!("git says `{tree}` for the tree of the commit")))
 }
 
-/// Runs a range of seeds with each subject, and adds up what happened.
-fn run_each(first: u64, f: u32, count: u64, subjects: &[(&str, &str)], lies: &mut Lies) -> Result {
-    let (seeds, f) = (format!("{first}..{}", first + count), f.to_string());
+/// Runs a range of seeds with each subject, and adds up what happened. There are 3f + 1 replicas, and as many more as
+/// are to spare.
+fn run_each(first: u64, (f, spare): (u32, u32), count: u64, subjects: &[(&str, &str)], lies: &mut Lies) -> Result {
+    let (seeds, f, n) = (format!("{first}..{}", first + count), f.to_string(), (3 * f + 1 + spare).to_string());
     for (protocol, service) in subjects {
-        let arguments = ["--protocol", protocol, "--service", service, "--seeds", &seeds, "--f", &f, "--json"];
+        let mut arguments = vec!["--protocol", protocol, "--service", service, "--seeds", &seeds, "--f", &f, "--json"];
+        if spare > 0 {
+            arguments.extend(["--replicas", &n]);
+        }
         lies.add(&simulate("fresh-seeds", &arguments)?)?;
     }
     Ok(())
@@ -142,7 +153,10 @@ pub(crate) fn soak(time: Duration) -> Result<String> {
     let (mut next, mut lies) = (first, Lies::default());
     while start.elapsed() < time {
         for f in [1, 2] {
-            run_each(next, f, SEEDS, &SUBJECTS, &mut lies)?;
+            run_each(next, (f, 0), SEEDS, &SUBJECTS, &mut lies)?;
+        }
+        for spare in SPARES {
+            run_each(next, (1, spare), SEEDS, &COALITIONS.map(|protocol| (protocol, "kv")), &mut lies)?;
         }
         next += SEEDS;
         let minutes = start.elapsed().as_secs() / 60;

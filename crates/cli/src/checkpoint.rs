@@ -110,7 +110,7 @@ pub(crate) struct Fresh {
 impl Fresh {
     /// Marks the moment.
     pub(crate) fn begin(config: &ClusterConfig, key: &std::path::Path) -> Result<Self> {
-        if served::anothers(&files::members(config), config.to_cluster().weak()).is_some() {
+        if served::anothers(&files::members(config), config.to_cluster().replicas.weak()).is_some() {
             let why = "the replicas run a service of somebody's own, which takes no requests from here: give --last.";
             return Err(Failure::usage(why));
         }

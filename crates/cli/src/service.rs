@@ -9,6 +9,7 @@ use crate::snapshot::Snapshots;
 use crate::{checkpoint, files, served};
 use bezant_core::ids::ReplicaId;
 use bezant_core::message::Refusal;
+use bezant_core::replicas::Replicas;
 use bezant_core::services::kv::{KvOperation, KvResult};
 use bezant_core::wire::Wire;
 use bezant_gateway::{Store, StoreError};
@@ -62,8 +63,8 @@ pub(crate) struct Service {
     client: Client,
     deadline: Duration,
     members: Vec<Member>,
-    /// So many of them say the truth if they say the same.
-    weak: usize,
+    /// How many of them may lie, and so how many to believe.
+    replicas: Replicas,
     snapshots: Arc<Snapshots>,
     /// What ends waiting.
     pub(crate) interrupts: Arc<Interrupts>,
@@ -86,7 +87,7 @@ impl Service {
     /// The same for operations of our own services: replicas that serve another one are not asked.
     pub(crate) fn connect_to_ours(connection: &Connection) -> Result<Self> {
         let service = Self::connect(connection)?;
-        served::expect_ours(&service.members, service.weak)?;
+        served::expect_ours(&service.members, service.replicas.weak())?;
         Ok(service)
     }
 
@@ -97,11 +98,11 @@ impl Service {
         let snapshots = Arc::new(Snapshots::new(config.clone(), checkpoint::sources(config)));
         let orders_reads = config.protocol.hands_on();
         let operation_bytes_max = config.limits.operation_bytes_max;
-        let weak = config.to_cluster().weak();
-        let few = Few::new(weak);
+        let replicas = config.to_cluster().replicas;
+        let few = Few::new(replicas.weak());
         let members = files::members(config);
         let interrupts = Arc::default();
-        Ok(Self { client, deadline, members, weak, snapshots, interrupts, few, orders_reads, operation_bytes_max })
+        Ok(Self { client, deadline, members, replicas, snapshots, interrupts, few, orders_reads, operation_bytes_max })
     }
 
     /// SQL over the same connections.
@@ -113,6 +114,11 @@ impl Service {
     /// Every replica, and where to ask how it is.
     pub(crate) fn members(&self) -> &[Member] {
         &self.members
+    }
+
+    /// How many there are, and how many of them may lie.
+    pub(crate) const fn replicas(&self) -> Replicas {
+        self.replicas
     }
 
     /// Asks without changing anything.
@@ -136,7 +142,7 @@ impl Service {
 
     /// Reads a few times, so that all replicas have a chance to give themselves away.
     pub(crate) fn probe(&self) -> Probe {
-        if served::anothers(&self.members, self.weak).is_some() {
+        if served::anothers(&self.members, self.replicas.weak()).is_some() {
             return Probe::default();
         }
         // What the client library publishes of earlier answers may be a little old.

@@ -56,7 +56,10 @@ fn there_may_be_more_replicas_than_faults_need() {
     assert!(line["ops"].as_u64().unwrap() > 0, "{line}");
     for (arguments, why) in [
         (&["bench", "--replicas", "6", "--f", "2"][..], "at least 3·2+1 = 7"),
-        (&["bench", "--replicas", "5", "--compare", "aliph"], "aliph with n = 5, f = 1: protocols that abort run on"),
+        (&["bench", "--replicas", "3", "--f", "0", "--compare", "ring"], "ring with n = 3, f = 0: a ring has at least"),
+        (&["bench", "compare", "--replicas", "6", "--f", "1,2"], "at least 3·2+1 = 7"),
+        (&["bench", "compare", "--replicas", "5", "--figure", "all"], "cannot be used with"),
+        (&["bench", "matrix", "--replicas", "3", "--protocols", "pbft", "--append", "none"], "at least 3·1+1 = 4"),
         (&["bench", "--replicas", "0"], "1..=64"),
     ] {
         let outcome = run(&mut bezant(arguments), "");

@@ -1,15 +1,12 @@
-//! Identifiers, the arithmetic of n and f, and every bound that keeps memory finite.
-//!
-//! Thresholds are named once, here. *Quorum* is a protocol in this project; sets of replicas are `weak` (f+1, at
-//! least one correct), `strong` (two of them share a correct replica) and `all`. Where n is more than 3f+1, two more
-//! are not the same as these: `reachable` (n−f, who are left) and `blocking` (who have a part in every strong set).
+//! What replicas and clients must agree on before they talk, and every bound that keeps memory finite. How many
+//! replicas there are and how many must say the same is in [`crate::replicas`].
 
 use crate::digest::{Digest, Domain};
-use crate::ids::{InstanceId, ReplicaId, Sequence, View};
+use crate::ids::{InstanceId, Sequence};
+use crate::replicas::{Replicas, ReplicasError};
 use crate::schedule::{Part, Protocol, Quota, Specification};
 use crate::time::Duration;
 use alloc::vec::Vec;
-use core::fmt;
 
 /// How clients authenticate their requests to the replicas (issue vocabulary: `--auth`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,10 +28,8 @@ pub enum ClientAuth {
 pub struct Cluster {
     /// A name that the operator chose plus random bytes: two clusters never share it.
     pub id: [u8; 16],
-    /// Replicas.
-    pub n: usize,
-    /// Replicas that may be faulty; n ≥ 3f + 1.
-    pub f: usize,
+    /// The replicas, and how many of them may be faulty.
+    pub replicas: Replicas,
     /// How clients authenticate.
     pub client_auth: ClientAuth,
     /// The composition that runs.
@@ -141,70 +136,32 @@ impl Default for Limits {
     }
 }
 
-/// Why a cluster cannot be: shown to the operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClusterError {
-    /// n < 3f + 1.
-    TooFewReplicas {
-        /// Replicas named.
-        n: usize,
-        /// Faults to be tolerated.
-        f: usize,
-    },
-    /// More replicas than [`REPLICAS_MAX`].
-    TooManyReplicas {
-        /// Replicas named.
-        n: usize,
-    },
-}
-
-impl fmt::Display for ClusterError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::TooFewReplicas { n, f } => {
-                write!(out, "{n} replicas cannot tolerate {f} liars: at least 3·{f}+1 = {} are needed", 3 * f + 1)
-            }
-            Self::TooManyReplicas { n } => write!(out, "{n} replicas are too many: at most {REPLICAS_MAX}"),
-        }
-    }
-}
-
-impl core::error::Error for ClusterError {}
-
-/// The largest cluster: replica numbers fit in a byte, and sets of replicas in one `u64`.
-pub const REPLICAS_MAX: usize = 64;
-
 impl Cluster {
     /// A cluster of `n` replicas that tolerates as many liars as n allows.
     ///
     /// # Errors
-    /// [`ClusterError`] if `n` is 0 or more than [`REPLICAS_MAX`].
-    pub fn of(id: [u8; 16], n: usize) -> Result<Self, ClusterError> {
-        if n == 0 {
-            return Err(ClusterError::TooFewReplicas { n, f: 0 });
-        }
-        Self::new(id, n, (n - 1) / 3, ClientAuth::default(), Limits::default())
+    /// As [`Replicas::of`].
+    pub fn of(id: [u8; 16], n: usize) -> Result<Self, ReplicasError> {
+        Ok(Self::among(Replicas::of(n)?, id, ClientAuth::default(), Limits::default()))
     }
 
     /// A cluster with everything chosen.
     ///
     /// # Errors
-    /// [`ClusterError`] unless 3f + 1 ≤ n ≤ [`REPLICAS_MAX`].
+    /// As [`Replicas::new`].
     pub fn new(
         id: [u8; 16],
         n: usize,
         f: usize,
         client_auth: ClientAuth,
         limits: Limits,
-    ) -> Result<Self, ClusterError> {
-        if n > REPLICAS_MAX {
-            return Err(ClusterError::TooManyReplicas { n });
-        }
-        if n < 3 * f + 1 {
-            return Err(ClusterError::TooFewReplicas { n, f });
-        }
+    ) -> Result<Self, ReplicasError> {
+        Ok(Self::among(Replicas::new(n, f)?, id, client_auth, limits))
+    }
+
+    fn among(replicas: Replicas, id: [u8; 16], client_auth: ClientAuth, limits: Limits) -> Self {
         let (protocol, quota) = (Protocol::default(), Quota::default());
-        Ok(Self { id, n, f, client_auth, protocol, dynamic_clients: false, quota, limits, genesis: None })
+        Self { id, replicas, client_auth, protocol, dynamic_clients: false, quota, limits, genesis: None }
     }
 
     /// The same cluster, open to clients that the cluster file does not name.
@@ -236,7 +193,12 @@ impl Cluster {
     /// What an instance is.
     pub fn specification(&self, number: InstanceId) -> Specification {
         let quota = self.protocol.hands_on().then_some(self.quota);
-        Specification::new(&self.protocol.schedule(), quota, self.n, number)
+        Specification::new(&self.protocol.schedule(), quota, self.replicas, number)
+    }
+
+    /// Who takes part in an instance.
+    pub fn replicas_of(&self, instance: InstanceId) -> Replicas {
+        self.specification(instance).replicas
     }
 
     /// The most entries in a log above its anchor, init history aside.
@@ -253,53 +215,6 @@ impl Cluster {
             return 0;
         }
         self.protocol.schedule().speculative_in_a_row() * self.history_bound()
-    }
-
-    /// f + 1: at least one of them is correct.
-    pub const fn weak(&self) -> usize {
-        self.f + 1
-    }
-
-    /// ⌈(n + f + 1) / 2⌉: two such sets share at least f + 1 replicas, hence a correct one. 2f + 1 when n = 3f + 1.
-    pub const fn strong(&self) -> usize {
-        (self.n + self.f + 2) / 2
-    }
-
-    /// n − f: as many are left when f are down or mute. 2f + 1 when n = 3f + 1; more than [`Cluster::strong`] where n
-    /// has more to spare.
-    pub const fn reachable(&self) -> usize {
-        self.n - self.f
-    }
-
-    /// n − strong + 1: so many share one with every strong set, so where they say otherwise no strong set can be.
-    /// f + 1 when n = 3f + 1, never less.
-    pub const fn blocking(&self) -> usize {
-        self.n - self.strong() + 1
-    }
-
-    /// n.
-    pub const fn all(&self) -> usize {
-        self.n
-    }
-
-    /// The primary of a view.
-    pub const fn primary(&self, view: View) -> ReplicaId {
-        ReplicaId((view.0 % self.n as u64) as u8)
-    }
-
-    /// Every replica.
-    pub fn replicas(&self) -> impl Iterator<Item = ReplicaId> + use<> {
-        (0..self.n as u8).map(ReplicaId)
-    }
-
-    /// The replica after this one; the first after the last.
-    pub const fn next_replica(&self, replica: ReplicaId) -> ReplicaId {
-        ReplicaId(((replica.0 as usize + 1) % self.n) as u8)
-    }
-
-    /// Whether there is such a replica.
-    pub const fn contains(&self, replica: ReplicaId) -> bool {
-        (replica.0 as usize) < self.n
     }
 
     /// Batches that may be in flight above a stable checkpoint (PBFT's L = 2K).
@@ -325,8 +240,8 @@ impl Cluster {
         let mut bytes = Vec::with_capacity(256);
         bytes.extend_from_slice(&self.id);
         for number in [
-            self.n as u64,
-            self.f as u64,
+            self.replicas.n() as u64,
+            self.replicas.faults() as u64,
             self.client_auth as u64,
             self.limits.checkpoint_interval,
             self.limits.history_interval,
@@ -355,46 +270,5 @@ impl Cluster {
             bytes.extend_from_slice(&root.0);
         }
         Digest::of(Domain::Cluster, &bytes)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn thresholds_are_the_papers_when_n_is_3f_plus_1() {
-        for f in 0..=3 {
-            let cluster = Cluster::of([0; 16], 3 * f + 1).unwrap();
-            assert_eq!((cluster.weak(), cluster.strong(), cluster.all()), (f + 1, 2 * f + 1, 3 * f + 1));
-            assert_eq!((cluster.blocking(), cluster.reachable()), (f + 1, 2 * f + 1));
-        }
-    }
-
-    #[test]
-    fn two_strong_sets_share_a_correct_replica_and_the_correct_ones_are_strong() {
-        for n in 1..=REPLICAS_MAX {
-            let cluster = Cluster::of([0; 16], n).unwrap();
-            assert!(2 * cluster.strong() > n + cluster.f, "n = {n}");
-            assert!(n - cluster.f >= cluster.strong(), "n = {n}");
-        }
-    }
-
-    /// What [`crate::dissent`] says of every n.
-    #[test]
-    fn the_reachable_tell_a_strong_set_from_those_outside_of_it() {
-        for n in 1..=REPLICAS_MAX {
-            let cluster = Cluster::of([0; 16], n).unwrap();
-            let outside = n - cluster.strong();
-            assert!(cluster.reachable() - outside >= cluster.blocking(), "n = {n}");
-            assert!(cluster.reachable() - cluster.f >= cluster.blocking(), "n = {n}");
-            assert!(cluster.blocking() > outside.max(cluster.f), "n = {n}");
-        }
-    }
-
-    #[test]
-    fn too_few_replicas_are_refused_with_the_number_needed() {
-        let error = Cluster::new([0; 16], 3, 1, ClientAuth::Mac, Limits::default()).unwrap_err();
-        assert_eq!(alloc::format!("{error}"), "3 replicas cannot tolerate 1 liars: at least 3·1+1 = 4 are needed");
     }
 }

@@ -57,13 +57,14 @@
 //! doubles with each of those, up to the longest time-out of a view.
 //!
 //! # Where n is more than 3f+1
-//! Steps and arguments are for n = 3f+1. With more replicas, what is one number there comes apart.
-//! * *A client has its answer, and a checkpoint is stable*, by [`Cluster::strong`] = ⌈(n+f+1)/2⌉ equal words: that is
+//! Steps and arguments are for n = 3f+1. With more replicas, what is one number there comes apart
+//! ([`crate::replicas`]).
+//! * *A client has its answer, and a checkpoint is stable*, by `strong` = ⌈(n+f+1)/2⌉ equal words: that is
 //!   the 2f+1 of the first argument, of "no 2f+1 agree" in Dissent 2, 6 and 7, and of the last sentence of Dissent 7.
-//! * *One looks at testimonies and votes* of n − f replicas ([`Cluster::reachable`]): the 2f+1 of "one looks along",
+//! * *One looks at testimonies and votes* of n − f replicas (`reachable`): the 2f+1 of "one looks along",
 //!   "of 2f+1 votes" and "any 2f+1". So many come if f are down, and fewer would not do: with n = 6 and f = 1 an answer
 //!   has 4 replicas, and 4 testimonies may hold 2 of theirs and 2 of the others', so nothing tells which it was.
-//! * *A value has support* with n − strong + 1 ([`Cluster::blocking`]), which is the f+1 of Dissent 3 and 7. Those
+//! * *A value has support* with n − strong + 1 (`blocking`), which is the f+1 of Dissent 3 and 7. Those
 //!   without a part in an answer are n − strong, and with n = 6 these are f+1: two of six that executed a request in
 //!   one other way had it refused after four had answered it, and where three and two had two states, both had f+1 and
 //!   none was right, for ever.
@@ -102,10 +103,11 @@
 
 use crate::auth::{Certificate, Keyring, Signable, Signed};
 use crate::checkpoint::Checkpoint;
-use crate::cluster::{Cluster, REPLICAS_MAX};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::ids::{ClientId, InstanceId, Principal, Sequence};
 use crate::rejection::Rejection;
+use crate::replicas::{REPLICAS_MAX, Replicas};
 use crate::spoken::{Cover, Spoken, from_replica};
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::{wire_enum, wire_struct};
@@ -242,29 +244,30 @@ pub enum Verdict {
 impl Ruling {
     /// What it says, if it is one of this instance, and the batch of the ruling that it follows.
     pub fn verdict(&self, cluster: &Cluster, keyring: &Keyring, instance: InstanceId) -> Option<(Sequence, Verdict)> {
+        let replicas = cluster.replicas_of(instance);
         match self {
             Self::Disputed(list) => {
                 let scope = list.scope(instance)?;
-                let verdict = Verdict::Refused(scope.first() + disputed(cluster, list.effects())? as u64);
+                let verdict = Verdict::Refused(scope.first() + disputed(replicas, list.effects())? as u64);
                 list.holds(keyring).then_some((scope.ruled, verdict))
             }
             Self::Unsettled(list) => {
                 let scope = list.scope(instance)?;
-                let holds = is_unsettled(cluster, list.effects()) && list.holds(keyring);
+                let holds = is_unsettled(replicas, list.effects()) && list.holds(keyring);
                 holds.then_some((scope.ruled, Verdict::Compared))
             }
             Self::Hopeless(Hopeless { votes, testimonies }) => {
                 let scope = testimonies.scope(instance)?;
-                let is_hopeless = votes.0.len() >= cluster.reachable()
+                let is_hopeless = votes.0.len() >= replicas.reachable()
                     && votes.0.iter().all(|vote| vote.value.ruled == scope.ruled && vote.value.instance == instance)
                     && votes.0.windows(2).all(|pair| pair[0].value.sequence == pair[1].value.sequence)
-                    && only_supported(cluster, votes.0.iter().map(|vote| vote.value.root)).is_none();
-                let contested = contested(cluster, testimonies.effects()).filter(|_| is_hopeless)?;
+                    && only_supported(replicas, votes.0.iter().map(|vote| vote.value.root)).is_none();
+                let contested = contested(replicas, testimonies.effects()).filter(|_| is_hopeless)?;
                 let holds = votes.holds(keyring) && testimonies.holds(keyring);
                 holds.then_some((scope.ruled, Verdict::Refused(scope.first() + contested as u64)))
             }
             Self::Right(votes) => {
-                let certificate = right(cluster, votes.0.iter())?;
+                let certificate = right(replicas, votes.0.iter())?;
                 let is_here = certificate.value.instance == instance && certificate.value.is_plausible(cluster);
                 let holds = is_here && votes.holds(keyring);
                 holds.then_some((certificate.value.ruled, Verdict::Right(certificate)))
@@ -274,51 +277,51 @@ impl Ruling {
 }
 
 /// Dissent 3: the block in which these outlines end.
-pub fn last_block<'a>(cluster: &Cluster, outlines: impl Iterator<Item = &'a [Digest]>) -> usize {
-    compare(cluster, outlines).0
+pub fn last_block<'a>(replicas: Replicas, outlines: impl Iterator<Item = &'a [Digest]>) -> usize {
+    compare(replicas, outlines).0
 }
 
 /// Dissent 6: whether 2f+1 of these do not all testify to the same effects, and no request is disputed.
-pub fn is_unsettled<'a>(cluster: &Cluster, testimonies: impl Iterator<Item = &'a [Digest]>) -> bool {
+pub fn is_unsettled<'a>(replicas: Replicas, testimonies: impl Iterator<Item = &'a [Digest]>) -> bool {
     let all: Vec<&[Digest]> = testimonies.collect();
-    let (end, disputed) = compare(cluster, all.iter().copied());
+    let (end, disputed) = compare(replicas, all.iter().copied());
     let differ = |index: usize| tally(known(&all, index)).len() > 1;
     !disputed && (0..end).any(differ)
 }
 
 /// Dissent 7: the first request of a block after which no 2f+1 of these have the same effects, counting from 1; none if
 /// one is disputed.
-pub fn contested<'a>(cluster: &Cluster, testimonies: impl Iterator<Item = &'a [Digest]>) -> Option<usize> {
+pub fn contested<'a>(replicas: Replicas, testimonies: impl Iterator<Item = &'a [Digest]>) -> Option<usize> {
     let all: Vec<&[Digest]> = testimonies.collect();
-    let (end, disputed) = compare(cluster, all.iter().copied());
+    let (end, disputed) = compare(replicas, all.iter().copied());
     let is_contested = |index: &usize| {
-        let is_remembered = known(&all, *index).count() >= cluster.reachable();
-        is_remembered && tally(known(&all, *index)).into_values().all(|count| count < cluster.strong())
+        let is_remembered = known(&all, *index).count() >= replicas.reachable();
+        is_remembered && tally(known(&all, *index)).into_values().all(|count| count < replicas.strong())
     };
     (0..end).find(is_contested).filter(|index| *index > 0 && !disputed)
 }
 
 /// Dissent 3: which request of a block is disputed, counting from 1, if these testimonies show that one is.
-pub fn disputed<'a>(cluster: &Cluster, testimonies: impl Iterator<Item = &'a [Digest]>) -> Option<usize> {
-    let (index, disputed) = compare(cluster, testimonies);
+pub fn disputed<'a>(replicas: Replicas, testimonies: impl Iterator<Item = &'a [Digest]>) -> Option<usize> {
+    let (index, disputed) = compare(replicas, testimonies);
     (disputed && index > 0).then_some(index)
 }
 
 /// How far f+1 agree, of those who agreed so far, and no other f+1 of them on something else; and whether they end
 /// there because that is no longer so. Nothing is said about what fewer than 2f+1 have come to, nor about places that
 /// fewer remember. (Where n is more than 3f+1, they are n − strong + 1 and n − f, here and below.)
-fn compare<'a>(cluster: &Cluster, lists: impl Iterator<Item = &'a [Digest]>) -> (usize, bool) {
+fn compare<'a>(replicas: Replicas, lists: impl Iterator<Item = &'a [Digest]>) -> (usize, bool) {
     let all: Vec<&[Digest]> = lists.collect();
     let mut agreed = all.clone();
     for index in 0.. {
-        if all.iter().filter(|list| list.len() > index).count() < cluster.reachable() {
+        if all.iter().filter(|list| list.len() > index).count() < replicas.reachable() {
             return (index, false);
         }
         agreed.retain(|list| list.len() > index);
-        if known(&all, index).count() < cluster.reachable() {
+        if known(&all, index).count() < replicas.reachable() {
             continue;
         }
-        let Some(value) = only_supported(cluster, known(&agreed, index)) else {
+        let Some(value) = only_supported(replicas, known(&agreed, index)) else {
             return (index, true);
         };
         agreed.retain(|list| [value, Digest::ZERO].contains(&list[index]));
@@ -334,22 +337,22 @@ fn known(lists: &[&[Digest]], index: usize) -> impl Iterator<Item = Digest> {
 /// Dissent 7: the root that f+1 of these votes name, if 2f+1 replicas have voted about one checkpoint under one ruling,
 /// and no other root has f+1.
 pub fn right<'a>(
-    cluster: &Cluster,
+    replicas: Replicas,
     votes: impl Iterator<Item = &'a Signed<Checkpoint>> + Clone,
 ) -> Option<Certificate<Checkpoint>> {
     let first = votes.clone().next()?.value;
     let about_one = |vote: &Signed<Checkpoint>| Checkpoint { root: first.root, ..vote.value } == first;
-    if votes.clone().count() < cluster.reachable() || !votes.clone().all(about_one) {
+    if votes.clone().count() < replicas.reachable() || !votes.clone().all(about_one) {
         return None;
     }
-    let value = only_supported(cluster, votes.clone().map(|vote| vote.value))?;
+    let value = only_supported(replicas, votes.clone().map(|vote| vote.value))?;
     let signatures = votes.filter(|vote| vote.value == value).map(|vote| (vote.signer, vote.signature)).collect();
     Some(Certificate { value, signatures })
 }
 
 /// Dissent 7: of votes that name two roots with f+1 each, as many as are right about one of them. That may be all that
 /// there will ever be, if a liar has voted for a root and testifies to something else.
-pub fn right_without_some(cluster: &Cluster, votes: &[Signed<Checkpoint>]) -> Option<Vec<Signed<Checkpoint>>> {
+pub fn right_without_some(replicas: Replicas, votes: &[Signed<Checkpoint>]) -> Option<Vec<Signed<Checkpoint>>> {
     let roots = tally(votes.iter().map(|vote| vote.value.root));
     let (root, _) = roots.into_iter().max_by_key(|(_, count)| *count)?;
     let mut others = BTreeMap::new();
@@ -357,14 +360,14 @@ pub fn right_without_some(cluster: &Cluster, votes: &[Signed<Checkpoint>]) -> Op
     some.retain(|vote| {
         let count: &mut usize = others.entry(vote.value.root).or_default();
         *count += 1;
-        vote.value.root == root || *count < cluster.blocking()
+        vote.value.root == root || *count < replicas.blocking()
     });
-    right(cluster, some.iter()).is_some().then_some(some)
+    right(replicas, some.iter()).is_some().then_some(some)
 }
 
 /// The only value that f+1 give, if there is exactly one.
-fn only_supported<T: Ord + Copy>(cluster: &Cluster, values: impl Iterator<Item = T>) -> Option<T> {
-    let mut supported = tally(values).into_iter().filter(|(_, count)| *count >= cluster.blocking());
+fn only_supported<T: Ord + Copy>(replicas: Replicas, values: impl Iterator<Item = T>) -> Option<T> {
+    let mut supported = tally(values).into_iter().filter(|(_, count)| *count >= replicas.blocking());
     let (value, _) = supported.next()?;
     supported.next().is_none().then_some(value)
 }
@@ -426,7 +429,7 @@ mod tests {
             effects
         };
         let testimonies: Vec<Vec<Digest>> = testimonies.iter().map(chained).collect();
-        disputed(&cluster, testimonies.iter().map(Vec::as_slice))
+        disputed(cluster.replicas, testimonies.iter().map(Vec::as_slice))
     }
 
     #[test]
@@ -493,8 +496,8 @@ mod tests {
         let cluster = crate::testing::net::cluster(4, ClientAuth::Hybrid, Limits::default());
         let outline = |bytes: &[u8]| bytes.iter().map(|byte| Digest([*byte; 32])).collect::<Vec<_>>();
         let all = [outline(&[1, 2, 3]), outline(&[1, 2, 4]), outline(&[1, 2]), outline(&[9, 9, 9])];
-        assert_eq!(last_block(&cluster, all.iter().map(Vec::as_slice)), 2);
-        assert_eq!(last_block(&cluster, all[1..].iter().map(Vec::as_slice)), 2);
-        assert_eq!(last_block(&cluster, all[..2].iter().map(Vec::as_slice)), 0);
+        assert_eq!(last_block(cluster.replicas, all.iter().map(Vec::as_slice)), 2);
+        assert_eq!(last_block(cluster.replicas, all[1..].iter().map(Vec::as_slice)), 2);
+        assert_eq!(last_block(cluster.replicas, all[..2].iter().map(Vec::as_slice)), 0);
     }
 }

@@ -1,10 +1,11 @@
 //! What a client says to join: cookies, JOIN, and the credential of everything it signs.
 
 use crate::auth::{Keyring, Signable, Signature};
-use crate::cluster::{Cluster, REPLICAS_MAX};
+use crate::cluster::Cluster;
 use crate::digest::{Digest, Domain};
 use crate::ids::{ClientId, IdentityId, InstanceId, Principal, PublicKey, ReplicaId};
 use crate::rejection::Rejection;
+use crate::replicas::REPLICAS_MAX;
 use crate::spoken::{Cover, Spoken, from_replica};
 use crate::time::Instant;
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list, encode_payload};
@@ -174,7 +175,7 @@ impl Join {
     pub fn is_backed(&self, cluster: &Cluster, keyring: &Keyring, credential: &Credential) -> bool {
         let ascending = self.stamps.windows(2).all(|pair| pair[0].replica < pair[1].replica);
         ascending
-            && self.stamps.len() == cluster.weak()
+            && self.stamps.len() == cluster.replicas.weak()
             && self.stamps.iter().all(|stamp| stamp.holds(keyring, credential))
     }
 

@@ -9,7 +9,8 @@
 //! | question | module |
 //! |---|---|
 //! | what is a machine, an input, an effect? | [`machine`] |
-//! | how many replicas, which thresholds, which bounds? | [`cluster`] |
+//! | how many replicas, which thresholds? | [`replicas`] |
+//! | which bounds? | [`cluster`] |
 //! | how do bytes look on the wire? | [`wire`], [`message`] |
 //! | who said this, and whom does that convince? | [`auth`] |
 //! | what does an application implement? | [`service`], [`services`] |
@@ -46,6 +47,7 @@ pub mod protocols;
 pub mod registry;
 pub mod rejection;
 pub mod replica;
+pub mod replicas;
 pub mod schedule;
 pub mod service;
 pub mod services;

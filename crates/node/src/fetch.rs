@@ -126,7 +126,7 @@ pub fn accounts(sources: &[Source]) -> (Vec<Account>, Vec<(ReplicaId, String)>) 
 /// Whether the certificate proves its checkpoint: f+1 replicas of the cluster signed it.
 pub fn is_certain(config: &ClusterConfig, certificate: &Certificate<Checkpoint>) -> bool {
     let cluster = config.to_cluster();
-    config.public_keys().check_certificate(&Ed25519, &cluster, certificate, cluster.weak())
+    config.public_keys().check_certificate(&Ed25519, &cluster, certificate, cluster.replicas.weak())
 }
 
 /// The newest checkpoint that the accounts prove together.
@@ -150,10 +150,10 @@ pub fn newest_certain(config: &ClusterConfig, accounts: &[Account]) -> Result<Ce
         return Err(FetchError::NoCheckpoint);
     }
     let most = shown.values().map(BTreeMap::len).max().unwrap_or(0);
-    let newest = shown.into_iter().rev().find(|(_, signatures)| signatures.len() >= cluster.weak());
+    let newest = shown.into_iter().rev().find(|(_, signatures)| signatures.len() >= cluster.replicas.weak());
     match newest {
         Some((value, signatures)) => Ok(Certificate { value, signatures: signatures.into_iter().collect() }),
-        None => Err(FetchError::NotCertain { signatures: most, needed: cluster.weak() }),
+        None => Err(FetchError::NotCertain { signatures: most, needed: cluster.replicas.weak() }),
     }
 }
 

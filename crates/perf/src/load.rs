@@ -395,7 +395,7 @@ impl Load {
             run(ClientOptions { connections, secret, ..options.clone() }, driver)
         };
         let engines = (0..threads).map(start).collect::<io::Result<Vec<_>>>()?;
-        let links = options.connections * options.cluster.n;
+        let links = options.connections * options.cluster.replicas.n();
         shared.wakers.get_or_init(|| engines.iter().map(EngineHandle::waker).collect());
         Ok(Self { engines, shared, links, joining: if joins { threads } else { 0 }, began: None })
     }

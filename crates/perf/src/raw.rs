@@ -39,7 +39,7 @@ impl RawClient {
         let first = ClientId { identity, session: options.first_session()? };
         let who = Peer::Client { identity, first: first.session, sessions };
         let target = |(replica, place): (_, &Place)| Target { place: place.clone(), replica, who };
-        let targets = options.cluster.replicas().zip(&options.replicas).map(target);
+        let targets = options.cluster.replicas.iter().zip(&options.replicas).map(target);
         Ok(Self {
             hub: Hub::new(HubOptions::new(options.keyring()?, options.channel))?,
             clock: Clock::start(),

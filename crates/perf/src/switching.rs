@@ -54,7 +54,7 @@ pub fn measure(options: &ClientOptions, history: History) -> io::Result<Took> {
     let sessions = options.connections * options.sessions_per_connection;
     assert!(sessions >= history.requests + OTHER_SESSIONS, "a session for each request");
     let mut story = Story { raw: RawClient::new(options)?, next: 0 };
-    story.wait("connections", |raw, _| raw.links_up() == raw.cluster().n)?;
+    story.wait("connections", |raw, _| raw.links_up() == raw.cluster().replicas.n())?;
     story.fill(history)?;
     story.switch()
 }
@@ -93,7 +93,7 @@ impl Story {
     }
 
     fn fill(&mut self, history: History) -> io::Result<()> {
-        let replicas: Vec<ReplicaId> = self.raw.cluster().replicas().collect();
+        let replicas: Vec<ReplicaId> = self.raw.cluster().replicas.iter().collect();
         let mut answers = 0;
         for number in 0..history.requests {
             let lacks = number % 100 * history.missing_percent % 100 < history.missing_percent;
@@ -110,7 +110,7 @@ impl Story {
     }
 
     fn switch(&mut self) -> io::Result<Took> {
-        let (weak, all) = (self.raw.cluster().weak(), self.raw.cluster().n);
+        let (weak, all) = (self.raw.cluster().replicas.weak(), self.raw.cluster().replicas.n());
         let client = self.raw.session(self.next);
         self.next += 1;
         let begin = Instant::now();
@@ -131,7 +131,7 @@ impl Story {
     }
 
     fn say_to_all(&mut self, message: &Message) {
-        let replicas: Vec<ReplicaId> = self.raw.cluster().replicas().collect();
+        let replicas: Vec<ReplicaId> = self.raw.cluster().replicas.iter().collect();
         replicas.into_iter().for_each(|to| self.raw.say(to, message));
     }
 
@@ -144,7 +144,7 @@ impl Story {
                 _ => false,
             };
             active.extend(heard.iter().filter(|(_, message)| says(message)).map(|(from, _)| *from));
-            if active.len() >= raw.cluster().weak() {
+            if active.len() >= raw.cluster().replicas.weak() {
                 told.get_or_insert_with(|| begin.elapsed());
             }
             active.len() >= replicas

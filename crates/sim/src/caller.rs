@@ -389,7 +389,7 @@ impl Caller {
         let cluster = stage.cluster.clone();
         let receivers: Vec<_> = match to {
             Destination::Replica(id) => vec![id],
-            Destination::Replicas => cluster.replicas().collect(),
+            Destination::Replicas => cluster.replicas.iter().collect(),
             Destination::Client(_) | Destination::Key(_) => Vec::new(),
         };
         let Message::Request(request) = message else {

@@ -40,7 +40,7 @@ pub struct Moments {
 type Beginning = (u64, Digest, u64);
 
 fn proved(cluster: &Cluster, proof: &Proof) -> Option<Beginning> {
-    let history = proof.abort_history(cluster)?;
+    let history = proof.abort_history(&cluster.specification(proof.instance()))?;
     Some((history.position, history.history(), history.anchor.position))
 }
 

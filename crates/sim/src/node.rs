@@ -411,7 +411,7 @@ impl Node {
             Destination::Client(to) => Some(Principal::Client(to)),
             Destination::Key(to) => Some(Principal::Key(to)),
         };
-        let others = cluster.replicas().filter(|to| one.is_none() && to != id).map(Principal::Replica);
+        let others = cluster.replicas.iter().filter(|to| one.is_none() && to != id).map(Principal::Replica);
         let receivers = one.into_iter().chain(others);
         if let Some(mind) = &mut self.mind {
             let mut liar = byzantine::liar(self.process, keyring, cluster, &mut self.rng, liars, stage);
@@ -423,7 +423,7 @@ impl Node {
         if let Some(to) = one {
             return stage.post(self.process, to, message.sealed(keyring, to).into());
         }
-        let mut tags = Vec::with_capacity(cluster.n);
+        let mut tags = Vec::with_capacity(cluster.replicas.n());
         message.seal(keyring, receivers, &mut self.body, |to, tag| tags.push((to, tag)));
         // Without tags it is the same frame for all.
         let whole = tags.iter().all(|(_, tag)| tag.is_none()).then(|| Bytes::from(self.body.to_vec()));

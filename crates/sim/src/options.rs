@@ -5,8 +5,9 @@ use crate::feature::Feature;
 use crate::network::CLIENTS;
 use crate::size::Size;
 use crate::store::ServiceKind;
-use bezant_core::cluster::{ClientAuth, Cluster, ClusterError, Limits};
+use bezant_core::cluster::{ClientAuth, Cluster, Limits};
 use bezant_core::compositions::objection;
+use bezant_core::replicas::ReplicasError;
 use bezant_core::schedule::Protocol;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -54,7 +55,7 @@ impl Default for ScenarioOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfit {
     /// There is no such cluster.
-    Cluster(ClusterError),
+    Cluster(ReplicasError),
     /// There is one, and this protocol does not run on it.
     Protocol {
         /// Which.
@@ -173,8 +174,9 @@ mod tests {
         assert_eq!(refused(with("pbft", 1, Some(5))), Ok(()));
         let few = "4 replicas cannot tolerate 2 liars: at least 3·2+1 = 7 are needed";
         assert_eq!(refused(with("pbft", 2, Some(4))), Err(few.to_owned()));
-        let abort = "aliph does not run with n = 5, f = 1: protocols that abort run on exactly 3f+1 replicas";
-        assert_eq!(refused(with("aliph", 1, Some(5))), Err(abort.to_owned()));
+        assert_eq!(refused(with("aliph", 1, Some(5))), Ok(()));
+        let ring = "ring does not run with n = 3, f = 0: a ring has at least four replicas";
+        assert_eq!(refused(with("ring", 0, Some(3))), Err(ring.to_owned()));
         let many = "n + f = 33 are too many for the simulator: at most 32";
         assert_eq!(refused(with("pbft", 1, Some(32))), Err(many.to_owned()));
         for protocol in Protocol::ALL {

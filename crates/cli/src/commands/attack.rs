@@ -95,7 +95,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         Kind::ConnectFlood => return flood_ports(arguments),
     };
     let config = ClusterConfig::load(&arguments.cluster).map_err(Failure::usage)?;
-    served::expect_ours(&files::members(&config), config.to_cluster().weak())?;
+    served::expect_ours(&files::members(&config), config.to_cluster().replicas.weak())?;
     let key = arguments.key.clone().unwrap_or_else(|| arguments.cluster.with_file_name("client.key"));
     let mut attacker = Attacker::new(&arguments.cluster, &key, requests)?;
     let end = Instant::now() + Duration::from_secs(arguments.seconds);
@@ -212,7 +212,7 @@ impl Attacker {
         }
         let panic = SwitchMessage::Panic(Panic { client, timestamp });
         let panic = Message::Switch(Switch { instance: self.instance, message: panic });
-        let replicas: Vec<ReplicaId> = cluster.replicas().collect();
+        let replicas: Vec<ReplicaId> = cluster.replicas.iter().collect();
         for to in replicas {
             self.raw.say(to, &Message::Request(request.clone()));
             self.raw.say(to, &panic);

@@ -9,6 +9,7 @@ use crate::member::Member;
 use crate::service::{Connection, Probe, Service};
 use crate::{admin, output};
 use bezant_core::digest::Digest;
+use bezant_core::replicas::Replicas;
 use serde_json::{Value, json};
 use state::{Condition, State};
 use std::collections::BTreeSet;
@@ -39,7 +40,7 @@ pub(crate) struct Arguments {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result {
     let service = Service::connect(&arguments.connection)?;
-    let overview = Overview::collect(service.members(), &service.probe());
+    let overview = Overview::collect(service.members(), service.replicas(), &service.probe());
     output::line(overview.show(arguments.json).trim_end())?;
     match overview.obstacle {
         Some(_) => Err(Failure::answered(Code::Stuck)),
@@ -79,6 +80,8 @@ enum Obstacle {
 /// All replicas at about one moment.
 pub(crate) struct Overview {
     rows: Vec<Row>,
+    /// How many there are, and how many of them may lie, as the cluster's file says.
+    replicas: Replicas,
     /// Whether a read through the client library succeeded, if one was made.
     answering: Option<bool>,
     /// Why nothing can be written, if that lasts.
@@ -87,12 +90,12 @@ pub(crate) struct Overview {
 
 impl Overview {
     /// Asks all replicas at the same time, and again for a while if nothing can be written or one is far behind.
-    pub(crate) fn collect(members: &[Member], probe: &Probe) -> Self {
+    pub(crate) fn collect(members: &[Member], replicas: Replicas, probe: &Probe) -> Self {
         let start = Instant::now();
-        let mut overview = Self::look(members, probe);
+        let mut overview = Self::look(members, replicas, probe);
         while overview.may_pass() && start.elapsed() < LASTING {
             thread::sleep(LOOK_AGAIN);
-            overview = Self::look(members, probe).lasting_since(&overview);
+            overview = Self::look(members, replicas, probe).lasting_since(&overview);
         }
         overview
     }
@@ -112,7 +115,7 @@ impl Overview {
         self
     }
 
-    fn look(members: &[Member], probe: &Probe) -> Self {
+    fn look(members: &[Member], replicas: Replicas, probe: &Probe) -> Self {
         let accounts: Vec<_> = thread::scope(|scope| {
             let ask = |member: &Member| {
                 let member = *member;
@@ -135,7 +138,7 @@ impl Overview {
             lag: None,
         };
         let rows = members.iter().zip(accounts).map(row).collect();
-        let mut overview = Self { rows, answering: probe.answering, obstacle: None };
+        let mut overview = Self { rows, replicas, answering: probe.answering, obstacle: None };
         overview.obstacle = overview.find_obstacle();
         overview.find_lags();
         overview
@@ -143,20 +146,8 @@ impl Overview {
 
     /// Finds those that are far behind where f + 1 replicas say that they are: f of them may lie.
     fn find_lags(&mut self) {
-        let mut places: Vec<_> = self.rows.iter().filter_map(Row::place).collect();
-        places.sort_unstable_by(|one, other| other.cmp(one));
-        let Some(&reached) = places.get(self.f()) else { return };
+        let Some(reached) = self.replicas.reached(self.rows.iter().filter_map(Row::place)) else { return };
         self.rows.iter_mut().for_each(|row| row.lag = row.behind(reached));
-    }
-
-    /// How many replicas may be faulty.
-    fn f(&self) -> usize {
-        self.rows.len().saturating_sub(1) / 3
-    }
-
-    /// So many have to do alike: any two such sets have a correct replica in common.
-    fn strong(&self) -> usize {
-        (self.rows.len() + self.f()) / 2 + 1
     }
 
     /// Why nothing can be written at this moment.
@@ -164,12 +155,12 @@ impl Overview {
         if self.answering == Some(false) {
             return Some(Obstacle::Silent);
         }
-        if self.rows.iter().filter(|row| row.may_take_part()).count() < self.strong() {
+        if self.rows.iter().filter(|row| row.may_take_part()).count() < self.replicas.strong() {
             return Some(Obstacle::TooFew);
         }
         let waiting: Vec<_> = self.rows.iter().filter_map(Row::waits_for_checkpoint).collect();
         // The newest: as soon as one more is stable this is no obstacle.
-        let last = waiting.iter().max().filter(|_| waiting.len() >= self.strong());
+        let last = waiting.iter().max().filter(|_| waiting.len() >= self.replicas.strong());
         last.map(|last| Obstacle::Checkpoint(last.0, last.1)).or_else(|| self.closed().map(Obstacle::Closed))
     }
 
@@ -177,12 +168,12 @@ impl Overview {
     fn closed(&self) -> Option<u64> {
         let said = |row: &Row| row.account.as_ref().ok()?["report"]["closed"].as_u64();
         let all: Vec<u64> = self.rows.iter().filter_map(said).collect();
-        all.iter().copied().find(|at| all.iter().filter(|other| *other == at).count() > self.f())
+        all.iter().copied().find(|at| all.iter().filter(|other| *other == at).count() >= self.replicas.weak())
     }
 
     /// What keeps everybody from writing, in a sentence.
     fn stuck(&self) -> Option<String> {
-        let (n, needed) = (self.rows.len(), self.strong());
+        let (n, needed) = (self.rows.len(), self.replicas.strong());
         Some(match self.obstacle? {
             Obstacle::Silent => format!("the service does not answer: no {needed} of {n} replicas agree on an answer"),
             Obstacle::TooFew => format!("fewer than {needed} of {n} replicas take part"),
@@ -204,14 +195,12 @@ impl Overview {
             let report = &row.account.as_ref().ok()?["report"];
             Some((report["requests_disputed"].as_u64()?, report["last_disputed"].as_u64()?))
         };
-        let mut all: Vec<(u64, u64)> = self.rows.iter().filter_map(said).collect();
-        all.sort_unstable_by(|one, other| other.cmp(one));
-        all.get(self.f()).copied().filter(|(count, _)| *count > 0)
+        self.replicas.reached(self.rows.iter().filter_map(said)).filter(|(count, _)| *count > 0)
     }
 
     /// Replicas that give wrong answers, or that more than f others hold something against.
     fn at_fault(&self) -> impl Iterator<Item = &Row> {
-        let weak = self.f() + 1;
+        let weak = self.replicas.weak();
         self.rows.iter().filter(move |row| row.lying || row.suspected_by.len() >= weak)
     }
 
@@ -239,7 +228,7 @@ impl Overview {
         let accounts = self.rows.iter().filter_map(|row| row.account.as_ref().ok());
         let alarms: Vec<_> =
             accounts.map(|account| &account["report"]["ring_alarm"]).filter(|alarm| alarm.is_object()).collect();
-        if alarms.len() <= self.f() {
+        if alarms.len() < self.replicas.weak() {
             return String::new();
         }
         let mut hops: Vec<_> = alarms.into_iter().map(slow_hop).collect();
@@ -265,7 +254,7 @@ impl Overview {
         text += &composition.map_or_else(String::new, last_switch);
         text += &self.newest().map_or_else(String::new, members);
         text += &self.slow_ring();
-        let (n, f) = (self.rows.len(), self.f());
+        let (n, f) = (self.replicas.n(), self.replicas.faults());
         text += &format!("n = {n}: the answers stay right while at most {f} lie or crash.\n");
         for row in self.at_fault() {
             let fault = output::alarming(&format!("replica {} is at fault", row.member.replica));

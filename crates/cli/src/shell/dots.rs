@@ -131,7 +131,8 @@ impl Shell {
             Dot::Read { file } => self.read(file),
             Dot::Output { file } => self.redirect(file.as_deref()),
             Dot::Status => {
-                let overview = status::Overview::collect(self.service.members(), &self.service.probe());
+                let overview =
+                    status::Overview::collect(self.service.members(), self.service.replicas(), &self.service.probe());
                 self.print(&overview.show(self.style.mode == Mode::Json))
             }
             Dot::Help => self.print(&format!("{}\n", help())),

@@ -150,14 +150,14 @@ impl Keyring {
             Principal::Client(id) => keys.identities.get(&id.identity).copied(),
             Principal::Key(key) => Some(key).filter(|_| cluster.dynamic_clients),
         };
-        if mine != Some(suite.public(&secret)) || keys.replicas.len() != cluster.n {
+        if mine != Some(suite.public(&secret)) || keys.replicas.len() != cluster.replicas.n() {
             return None;
         }
         let digest = cluster.digest();
         let pair =
             |other: Principal, public: &PublicKey| Some(derive(&suite.agree(&secret, public)?, &digest, me, other));
-        let mut replicas = Vec::with_capacity(cluster.n);
-        for (id, public) in cluster.replicas().zip(&keys.replicas) {
+        let mut replicas = Vec::with_capacity(cluster.replicas.n());
+        for (id, public) in cluster.replicas.iter().zip(&keys.replicas) {
             let other = Principal::Replica(id);
             replicas.push(if other == me { None } else { Some(pair(other, public)?) });
         }

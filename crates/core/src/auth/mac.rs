@@ -1,6 +1,6 @@
 //! Message authentication codes: keyed BLAKE3, truncated to 16 bytes, compared in constant time.
 
-use crate::cluster::REPLICAS_MAX;
+use crate::replicas::REPLICAS_MAX;
 use crate::wire::{Mark, Reader, Sink, Wire, WireError};
 use alloc::vec::Vec;
 use bytes::Bytes;

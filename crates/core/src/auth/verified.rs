@@ -79,7 +79,7 @@ impl<T: Signable> Wire for Certificate<T> {
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
         let value = Wire::decode(reader)?;
-        let signatures: Vec<(ReplicaId, Signature)> = reader.list(crate::cluster::REPLICAS_MAX)?;
+        let signatures: Vec<(ReplicaId, Signature)> = reader.list(crate::replicas::REPLICAS_MAX)?;
         if signatures.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
             return Err(WireError::NotCanonical);
         }

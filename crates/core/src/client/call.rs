@@ -68,7 +68,7 @@ impl Said {
 
     /// How many have to say the same, where so many have to agree on a result.
     fn needed(&self, cluster: &Cluster, agree: usize) -> usize {
-        if self.is_too_late() { cluster.weak() } else { agree }
+        if self.is_too_late() { cluster.replicas.weak() } else { agree }
     }
 }
 
@@ -176,7 +176,7 @@ impl Call {
     pub(super) fn final_verdict(&self, cluster: &Cluster) -> Verdict {
         let accepted = self.said.iter().find(|of| {
             let finals = self.said.iter().filter(|said| said.key == of.key && said.firmness == Firmness::Final);
-            finals.count() >= of.needed(cluster, cluster.strong()) && self.full(&of.key).is_some()
+            finals.count() >= of.needed(cluster, cluster.replicas.strong()) && self.full(&of.key).is_some()
         });
         accepted.map_or(Verdict::Open, |of| Verdict::Accepted(of.key))
     }
@@ -207,7 +207,8 @@ impl Call {
     /// What each replica said, measured against what was accepted.
     pub(super) fn answers(&self, cluster: &Cluster, accepted: Option<&Key>) -> Vec<(ReplicaId, Answer)> {
         cluster
-            .replicas()
+            .replicas
+            .iter()
             .map(|replica| {
                 let said = self.said.iter().find(|said| said.from == replica);
                 let answer = match (said, accepted) {

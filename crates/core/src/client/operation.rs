@@ -106,7 +106,7 @@ impl Read {
     /// What is asked for, or [`Read::Quorum`] if so few replicas can be of no use.
     pub(super) fn within(self, cluster: &Cluster) -> Self {
         let Self::Few(few) = self else { return self };
-        let known = cluster.replicas().fold(0, |bits, id| bits | 1 << id.0) & few;
-        if (known.count_ones() as usize) < cluster.weak() { Self::Quorum } else { Self::Few(known) }
+        let known = cluster.replicas.iter().fold(0, |bits, id| bits | 1 << id.0) & few;
+        if (known.count_ones() as usize) < cluster.replicas.weak() { Self::Quorum } else { Self::Few(known) }
     }
 }

@@ -14,9 +14,9 @@ impl Client {
         let whom = match read {
             Read::Quorum => u64::MAX,
             Read::Few(few) => few,
-            Read::One => 1 << (request.timestamp.0 % self.cluster.n as u64),
+            Read::One => 1 << (request.timestamp.0 % self.cluster.replicas.n() as u64),
         };
-        for id in self.cluster.replicas().filter(|id| whom >> id.0 & 1 == 1) {
+        for id in self.cluster.replicas.iter().filter(|id| whom >> id.0 & 1 == 1) {
             out.send(Destination::Replica(id), Message::Request(request.clone()));
         }
     }
@@ -26,8 +26,8 @@ impl Call {
     /// How many replicas were asked, and how many of them must agree.
     pub(super) const fn quorum(&self, cluster: &Cluster) -> (usize, usize) {
         match self.read {
-            Read::Few(few) => (few.count_ones() as usize, cluster.weak()),
-            Read::Quorum | Read::One => (cluster.n, cluster.strong()),
+            Read::Few(few) => (few.count_ones() as usize, cluster.replicas.weak()),
+            Read::Quorum | Read::One => (cluster.replicas.n(), cluster.replicas.strong()),
         }
     }
 

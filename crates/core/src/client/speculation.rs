@@ -8,7 +8,7 @@ use crate::machine::{Destination, Outbox, Step};
 use crate::message::Request;
 use crate::protocols::speculative::{Asking, ClientHalf, Complaint, Response, Settled, Verdict};
 use crate::registry::{ClientMemory, Message, half_of, settled};
-use crate::schedule::Part;
+use crate::schedule::{Part, Specification};
 use crate::switching::{Panic, Switch, SwitchMessage};
 use crate::time::{Duration, Instant};
 
@@ -29,9 +29,9 @@ impl Client {
     }
 
     /// Where this client asks.
-    pub(super) fn asking(&self) -> Asking<'_> {
-        let (instance, head) = (self.instance, self.asked.head);
-        Asking { cluster: &self.cluster, client: self.id, instance, head, view: self.view }
+    pub(super) const fn asking(&self) -> Asking {
+        let Specification { replicas, head, .. } = self.asked;
+        Asking { replicas, client: self.id, instance: self.instance, head, view: self.view }
     }
 
     /// T: how long to wait before asking again, and then before panicking (abs-P12).
@@ -41,7 +41,7 @@ impl Client {
             return most;
         }
         let own = Duration(PATIENCE_FACTOR * self.usual_latency.0);
-        let of_others = self.memory.patience(self.part(), &self.cluster);
+        let of_others = self.memory.patience(self.part(), self.asked.replicas);
         Duration(of_others.map_or(own, |others| others.min(own)).0.clamp(most.0 / PATIENCE_PARTS, most.0))
     }
 
@@ -120,7 +120,7 @@ impl Client {
         call.certain.insert(from, response.clone());
         let equal = call.certain.iter().filter(|(_, other)| **other == response).map(|(id, _)| *id);
         let vouchers = equal.fold(0_u64, |bits, id| bits | 1 << id.0);
-        if response.outcome.is_whole() && vouchers.count_ones() as usize >= self.cluster.weak() {
+        if response.outcome.is_whole() && vouchers.count_ones() as usize >= self.cluster.replicas.weak() {
             let Response { position, history, outcome, .. } = response;
             self.settle(now, Settled { position, history, outcome, vouchers }, out);
         }
@@ -195,10 +195,10 @@ impl Client {
         // Once in each instance: who says it again, of ever later ones, has not been borne out by the others.
         let is_news = *known <= self.instance && instance > self.instance;
         *known = instance.max(*known);
-        let mut claims: alloc::vec::Vec<InstanceId> = self.active.values().copied().collect();
-        claims.sort_by_key(|claim| core::cmp::Reverse(*claim));
-        let proved = claims.get(self.cluster.f).copied().filter(|proved| *proved > self.instance);
-        let Some(proved) = proved else { return self.ask_others(now, is_news, out) };
+        let proved = self.cluster.replicas.reached(self.active.values().copied());
+        let Some(proved) = proved.filter(|proved| *proved > self.instance) else {
+            return self.ask_others(now, is_news, out);
+        };
         out.step("Client 9");
         (self.instance, self.asked) = (proved, self.cluster.specification(proved));
         self.view = self.asked.view;
@@ -270,7 +270,7 @@ mod tests {
                 &mut out,
             );
             let timestamp = client.call.as_ref().unwrap().request.timestamp;
-            let entry = Path::entry_for(&cluster, id, timestamp, 0);
+            let entry = Path::entry_for(cluster.replicas, id, timestamp, 0);
             *asked.entry(entry).or_insert(0) += 1;
             if entry.0 < 2 {
                 client.on_active(now, ReplicaId(3), InstanceId(1 + number), id, &mut out);

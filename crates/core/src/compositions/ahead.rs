@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 impl<S: Service> Composite<S> {
     /// Something of an init history is missing: others may be beyond it.
     pub(super) fn ask_for_stable(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
-        if s.cluster.part(self.instance).certifies() {
+        if self.what(s.cluster, self.instance).part.certifies() {
             // Who has stopped does not answer, but has told in its report.
             let reports = self.reports.values().filter(|report| report.signer != s.me);
             let told = reports.filter_map(|report| Some((report.signer, report.value.stable_here()?.clone())));
@@ -41,8 +41,9 @@ impl<S: Service> Composite<S> {
         certificate: Certificate<Stable>,
     ) {
         let Stable { instance, boundary, .. } = certificate.value;
-        let is_ring = s.cluster.part(self.instance).certifies();
-        if instance != self.instance || !is_ring || !s.keyring.check_certificate(&certificate, s.cluster.strong()) {
+        let what = self.what(s.cluster, self.instance);
+        let is_here = what.number == instance && what.part.certifies();
+        if !is_here || !s.keyring.check_certificate(&certificate, what.replicas.strong()) {
             return s.reject(Principal::Replica(from), Rejection::BadCertificate);
         }
         let is_behind = match self.running_mut() {
@@ -105,7 +106,7 @@ impl<S: Service> Composite<S> {
         let init = certificate.value.init;
         s.out.notify(Notice::Begun { instance: self.instance, position: init.0, history: init.1 });
         let speaks = Amnesia::lets_speak(s.amnesia, self.instance);
-        let mut running = Running::at(s.cluster, s.me, self.instance, ledger, speaks);
+        let mut running = Running::at(s.cluster, s.me, self.what(s.cluster, self.instance), ledger, speaks);
         if let Some(instance) = running.open_mut() {
             instance.resume(s.cluster, init, Vec::new());
             for record in certifying::records_at(certificate) {

@@ -21,6 +21,10 @@
 //! 2f+1 had voted for, f+1 correct others among them. So f+1 of the 2f+1 correct others had opened m + 1 durably, and
 //! f+2 of them at least are among the 2f+1 that answered: two would have named m + 1 or a later one.
 //!
+//! Where n is more than 3f+1, 2f+1 reads [`strong`](crate::replicas::Replicas::strong), and the count is the same one.
+//! strong − f correct others had opened m+1, and strong − f + 1 of those that answered are correct others. There are
+//! n − f of these in all, so that 2·strong − n − f + 1 ≥ 2 are both.
+//!
 //! In an instance from m + 2 on nothing that it forgot matters. It begins like a replica that was cut off before: with
 //! a history that was proved without its help. What committed in the instances in which it is silent is in the reports
 //! of the others, because every 2f+1 of them without this one's hold f+1 of correct replicas that remember. What it
@@ -86,7 +90,7 @@ impl<S: Service> Composite<S> {
 
     /// Amnesia 3.
     pub(super) fn look_back(&self, s: &mut Surroundings<'_, impl Speaker>) {
-        let enough = s.cluster.strong();
+        let enough = self.replicas(s.cluster).strong();
         if let Some(amnesia) = s.amnesia
             && amnesia.look_back(self.instance, enough)
         {

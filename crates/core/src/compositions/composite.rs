@@ -90,7 +90,7 @@ impl<S: Service> Composite<S> {
         let (instance, running) = if restored.as_ref().is_some_and(|at| tells_its_opening(cluster, at)) {
             Self::before_replay(ledger)
         } else {
-            let mut running = Running::at(cluster, me, FIRST, ledger, !lost_log);
+            let mut running = Running::at(cluster, me, cluster.specification(FIRST), ledger, !lost_log);
             if let (Running::Open(instance), Some(certificate)) = (&mut running, restored) {
                 instance.restored(certificate);
             }
@@ -159,9 +159,9 @@ impl<S: Service> Composite<S> {
     /// Asks another replica each time whether this one is behind: who hears nothing would never learn of it.
     fn heartbeat(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         self.heartbeats += 1;
-        let others = s.cluster.n as u64 - 1;
+        let others = s.cluster.replicas.n() as u64 - 1;
         if let Some(step) = self.heartbeats.checked_rem(others) {
-            let to = (u64::from(s.me.0) + 1 + step) % s.cluster.n as u64;
+            let to = (u64::from(s.me.0) + 1 + step) % s.cluster.replicas.n() as u64;
             s.send(Destination::Replica(ReplicaId(to as u8)), self.switch(SwitchMessage::Behind(())));
         }
         let intervals = if self.ask_where(s) { 1 } else { HEARTBEAT_INTERVALS };

@@ -16,11 +16,8 @@ pub fn objection(cluster: &Cluster) -> Option<&'static str> {
     if cluster.dynamic_clients && cluster.client_auth == ClientAuth::Mac {
         return Some("dynamic_clients needs requests that are signed: client_auth = \"hybrid\" or \"signature\"");
     }
-    if protocol.hands_on() && cluster.n != 3 * cluster.f + 1 {
-        return Some("protocols that abort run on exactly 3f+1 replicas");
-    }
-    if schedule.parts().iter().any(|part| cluster.n < part.replicas_min()) {
-        return Some("a ring has at least four replicas");
+    if let Some(objection) = schedule.parts().iter().find_map(|part| part.objection(cluster.replicas)) {
+        return Some(objection);
     }
     // What such a replica inherits at last is one bound more.
     if cluster.inherited_bound() + cluster.history_bound() > ENTRIES_MAX as u64 {

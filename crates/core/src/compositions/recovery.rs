@@ -44,7 +44,7 @@ impl<S: Service> Composite<S> {
         if let InstanceRecord::History(HistoryRecord::Opened(proof)) = record {
             // A resilient ring may begin again, with its sequencer's proof.
             let is_again = instance == self.instance
-                && s.cluster.part(instance).certifies()
+                && self.what(s.cluster, instance).part.certifies()
                 && self.proof.as_ref() != Some(&proof);
             if instance > self.instance || is_again {
                 // The snapshot, if there is one, is of what it began with before.
@@ -125,7 +125,7 @@ impl<S: Service> Composite<S> {
         assert_eq!(entries.len(), above.len(), "the bodies were written first");
         (self.instance, self.proof) = (instance, proof);
         let speaks = Amnesia::lets_speak(s.amnesia, instance);
-        self.set_running(Running::at(s.cluster, s.me, instance, ledger, speaks));
+        self.set_running(Running::at(s.cluster, s.me, self.what(s.cluster, instance), ledger, speaks));
         if let Some(instance) = self.running_mut().open_mut() {
             instance.resume(s.cluster, init, entries);
         }
@@ -138,8 +138,9 @@ impl<S: Service> Composite<S> {
         instance: InstanceId,
         proof: Arc<Proof>,
     ) {
-        let Some(history) = proof.abort_history(s.cluster) else { return };
-        if s.cluster.part(self.instance).is_backup() {
+        let ended = self.what(s.cluster, proof.instance());
+        let Some(history) = proof.abort_history(&ended) else { return };
+        if self.what(s.cluster, self.instance).part.is_backup() {
             // Its batches are in the log: the state at its end is where this instance begins.
             self.running_mut().open_mut().into_iter().for_each(|backup| backup.start(s));
         }
@@ -149,8 +150,9 @@ impl<S: Service> Composite<S> {
         self.proof = Some(proof);
         let restored = restored.filter(|certificate| certificate.value.instance == instance);
         let speaks = Amnesia::lets_speak(s.amnesia, instance);
-        if s.cluster.part(instance).is_backup() {
-            let mut running = Running::at(s.cluster, s.me, instance, ledger, speaks);
+        let what = self.what(s.cluster, instance);
+        if what.part.is_backup() {
+            let mut running = Running::at(s.cluster, s.me, what, ledger, speaks);
             if let Running::Open(backup) = &mut running {
                 self.proof.iter().for_each(|proof| backup.begin_with(proof.clone()));
                 restored.into_iter().for_each(|certificate| backup.restored(certificate.clone()));
@@ -173,7 +175,7 @@ impl<S: Service> Composite<S> {
                 if ledger.log.length() > ledger.log.anchor().position {
                     ledger.checkpoint();
                 }
-                Running::at(s.cluster, s.me, instance, ledger, speaks)
+                Running::at(s.cluster, s.me, what, ledger, speaks)
             }
         });
     }

@@ -1,8 +1,9 @@
 //! What runs at a replica: an instance, or what it does until there is one.
 
 use crate::cluster::Cluster;
-use crate::ids::{InstanceId, ReplicaId};
+use crate::ids::ReplicaId;
 use crate::registry::Instance;
+use crate::schedule::Specification;
 use crate::service::Service;
 use crate::switching::{Ledger, Opening};
 use alloc::boxed::Box;
@@ -19,9 +20,8 @@ pub(crate) enum Running<S: Service> {
 }
 
 impl<S: Service> Running<S> {
-    /// What the schedule says, over a ledger that holds the init history.
-    pub(crate) fn at(cluster: &Cluster, me: ReplicaId, instance: InstanceId, ledger: Ledger<S>, speaks: bool) -> Self {
-        let what = cluster.specification(instance);
+    /// An instance, over a ledger that holds the init history.
+    pub(crate) fn at(cluster: &Cluster, me: ReplicaId, what: Specification, ledger: Ledger<S>, speaks: bool) -> Self {
         if speaks || what.part.is_backup() {
             return Self::Open(Instance::open(cluster, me, what, ledger, speaks));
         }

@@ -12,6 +12,8 @@ use crate::message::Request;
 use crate::notice::Notice;
 use crate::registry::{Instance, LogRecord, Message, ReplicaTimer, SnapshotRecord, Speaker};
 use crate::rejection::Rejection;
+use crate::replicas::Replicas;
+use crate::schedule::Specification;
 use crate::service::Service;
 use crate::stop::{StopReason, SwitchReason};
 use crate::switching::{
@@ -27,6 +29,18 @@ use alloc::vec::Vec;
 const HEAD_PARTS: u64 = 4;
 
 impl<S: Service> Composite<S> {
+    /// What an instance is: the one place where a composition asks which part is next, and among whom. Today that is
+    /// known before anything runs.
+    #[allow(clippy::unused_self, reason = "what is known while running will be asked of the composition")]
+    pub(super) fn what(&self, cluster: &Cluster, instance: InstanceId) -> Specification {
+        cluster.specification(instance)
+    }
+
+    /// Who takes part in the instance that runs.
+    pub(super) fn replicas(&self, cluster: &Cluster) -> Replicas {
+        self.what(cluster, self.instance).replicas
+    }
+
     /// Switch 2: a client was not served in time.
     pub(super) fn on_panic(&mut self, s: &mut Surroundings<'_, impl Speaker>, client: ClientId) {
         s.step("Switch 2");
@@ -52,7 +66,8 @@ impl<S: Service> Composite<S> {
         if !s.keyring.check_signed(report) {
             return s.reject(Principal::Replica(from), Rejection::BadSignature);
         }
-        if !report.value.check(s.cluster, s.keyring, s.cluster.part(self.instance)) {
+        let what = self.what(s.cluster, self.instance);
+        if !report.value.check(s.cluster, s.keyring, &what) {
             return s.reject(Principal::Replica(from), Rejection::BadCertificate);
         }
         let ring = self.running_mut().open_mut().and_then(Instance::certifying_mut);
@@ -69,12 +84,13 @@ impl<S: Service> Composite<S> {
     /// have come while it was still opening the instance, and perhaps nothing else will ever make it stop.
     fn follow(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let others = self.reports.keys().filter(|id| **id != s.me).count();
-        if others < s.cluster.weak() {
+        let weak = self.replicas(s.cluster).weak();
+        if others < weak {
             return;
         }
         // A correct one among f+1 has seen it: without this, which replicas stop by themselves would decide whether the
         // proof says so.
-        let low_load = self.reports.values().filter(|report| report.value.low_load).count() >= s.cluster.weak();
+        let low_load = self.reports.values().filter(|report| report.value.low_load).count() >= weak;
         if let Some(instance) = self.running_mut().open_mut() {
             instance.stop(s, StopReason::OthersStopped, low_load);
         }
@@ -87,14 +103,14 @@ impl<S: Service> Composite<S> {
             self.look_ahead(s);
             self.follow(s);
             self.announce(s);
-            if !s.cluster.specification(self.instance).hands_on() {
+            let what = self.what(s.cluster, self.instance);
+            if !what.hands_on() {
                 break;
             }
-            let part = s.cluster.part(self.instance);
             let next = InstanceId(self.instance.0 + 1);
             if self.head_until.is_none_or(|until| until <= s.now)
-                && let Some(proof) = Proof::assemble(s.cluster, part, self.reports.values())
-                && let Some(history) = proof.abort_history(s.cluster)
+                && let Some(proof) = Proof::assemble(&what, self.reports.values())
+                && let Some(history) = proof.abort_history(&what)
                 && !self.leaves_it_to_the_head(s, next)
             {
                 self.advance(s, next, Arc::new(proof), history);
@@ -114,7 +130,7 @@ impl<S: Service> Composite<S> {
     /// begin with different ones. So the head's proof is waited for, a little. A Backup agrees on one by itself (Switch
     /// 6).
     fn leaves_it_to_the_head(&mut self, s: &mut Surroundings<'_, impl Speaker>, next: InstanceId) -> bool {
-        let what = s.cluster.specification(next);
+        let what = self.what(s.cluster, next);
         if what.part.is_backup() || what.head == s.me {
             return false;
         }
@@ -152,12 +168,12 @@ impl<S: Service> Composite<S> {
         proof: Arc<Proof>,
     ) {
         let before = InstanceId(instance.0 - 1);
-        let part = s.cluster.part(before);
-        let proved = proof.instance() == before && proof.check(s.cluster, s.keyring, part);
-        let Some(history) = proved.then(|| proof.abort_history(s.cluster)).flatten() else {
+        let ended = self.what(s.cluster, before);
+        let proved = proof.check(s.cluster, s.keyring, &ended);
+        let Some(history) = proved.then(|| proof.abort_history(&ended)).flatten() else {
             return s.reject(from, Rejection::BadCertificate);
         };
-        let what = s.cluster.specification(instance);
+        let what = self.what(s.cluster, instance);
         // Its sequencer's proof may take the place of this replica's own once; to go over is another matter.
         let was_again = instance == self.instance && self.begun_again;
         let is_again = instance == self.instance && from == Principal::Replica(what.head);
@@ -200,11 +216,12 @@ impl<S: Service> Composite<S> {
         self.announced = None;
         self.told.clear();
         s.send(Destination::Replicas, self.switch(SwitchMessage::Init(proof.clone())));
-        if s.cluster.part(instance).is_backup() {
+        let what = self.what(s.cluster, instance);
+        if what.part.is_backup() {
             let record = HistoryRecord::Opened(proof.clone());
             s.persist(instance, record);
             let speaks = Amnesia::lets_speak(s.amnesia, instance);
-            let mut running = Running::at(s.cluster, s.me, instance, ledger, speaks);
+            let mut running = Running::at(s.cluster, s.me, what, ledger, speaks);
             if let Running::Open(backup) = &mut running {
                 backup.begin_with(proof.clone());
                 backup.start(s);
@@ -226,7 +243,7 @@ impl<S: Service> Composite<S> {
         instance: InstanceId,
         from: Principal,
     ) -> bool {
-        let what = s.cluster.specification(instance);
+        let what = self.what(s.cluster, instance);
         let is_sequencers = instance == self.instance && what.part.certifies() && from == Principal::Replica(what.head);
         let has_signed = match self.running() {
             Running::Opening(_) => false,
@@ -243,10 +260,10 @@ impl<S: Service> Composite<S> {
         if !opening.0.is_free() || !opening.0.is_stalled(s.cluster) {
             return;
         }
-        let n = s.cluster.n as u8;
+        let replicas = self.replicas(s.cluster);
         let (last, waits_for) = self.asked_for_proof;
-        let after = last.unwrap_or(s.me).0;
-        let next = (1..n).map(|step| ReplicaId((after + step) % n)).find(|id| *id != s.me);
+        let after = last.unwrap_or(s.me);
+        let next = (1..replicas.n()).map(|places| replicas.after(after, places)).find(|id| *id != s.me);
         if let Some(to) = next {
             self.asked_for_proof = (next, waits_for | 1 << to.0);
             let behind = Switch { instance: InstanceId(self.instance.0 - 1), message: SwitchMessage::Behind(()) };
@@ -298,7 +315,7 @@ impl<S: Service> Composite<S> {
         let (position, history) = (ledger.log.length(), ledger.log.history());
         s.out.notify(Notice::Begun { instance: self.instance, position, history });
         let speaks = Amnesia::lets_speak(s.amnesia, self.instance);
-        let mut running = Running::at(s.cluster, s.me, self.instance, ledger, speaks);
+        let mut running = Running::at(s.cluster, s.me, self.what(s.cluster, self.instance), ledger, speaks);
         if let Some(ring) = running.open_mut().and_then(Instance::certifying_mut) {
             ring.be_patient(s.cluster, self.failures);
         }
@@ -312,7 +329,7 @@ impl<S: Service> Composite<S> {
         s.step("Switch 5");
         let took = self.stopped_at.take().map_or(Duration(0), |at| s.now - at);
         self.last_switch = LastSwitch { reason: self.stop_reason, took };
-        let part = s.cluster.part(self.instance);
+        let Specification { part, .. } = self.what(s.cluster, self.instance);
         s.out.notify(Notice::Switched { instance: self.instance, part, reason: self.stop_reason, took });
         for client in core::mem::take(&mut self.waiting).iter() {
             s.send(Destination::Client(client), self.switch(SwitchMessage::Active(client)));

@@ -260,7 +260,7 @@ impl Request {
     pub fn authenticate_for_all(mut self, cluster: &Cluster, keyring: &Keyring) -> Self {
         let statement = self.statement();
         self.authentication.tags =
-            cluster.replicas().map(|id| keyring.tag(Principal::Replica(id), &statement)).collect();
+            cluster.replicas.iter().map(|id| keyring.tag(Principal::Replica(id), &statement)).collect();
         self
     }
 

@@ -29,6 +29,7 @@ use crate::protocols::speculative::{
     Verdict, all_equal, as_its_speculation, weight,
 };
 use crate::rejection::Rejection;
+use crate::schedule::Specification;
 use crate::service::{Proposal, Service};
 use crate::spoken::{Cover, Spoken, from_replica};
 use crate::stop::StopReason;
@@ -90,21 +91,20 @@ impl<M: speculative::Speaker<Outgoing: From<Pass>>> Speaker for M {}
 #[derive(Clone, Debug)]
 pub(crate) struct Sample<S> {
     pub(crate) base: Speculation<S>,
-    head: ReplicaId,
     queue: Queue,
     early: Ahead<Pass>,
 }
 
 impl<S: Service> Sample<S> {
-    pub(crate) fn open(instance: InstanceId, head: ReplicaId, ledger: Ledger<S>) -> Self {
-        let base = Speculation::open(instance, ledger);
-        Self { base, head, queue: Queue::default(), early: Ahead::default() }
+    pub(crate) fn open(what: Specification, ledger: Ledger<S>) -> Self {
+        let base = Speculation::open(what, ledger);
+        Self { base, queue: Queue::default(), early: Ahead::default() }
     }
 
     /// Sample 2; and whoever has the request in its history answers again.
     fn on_request(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, request: Request) {
         match self.base.standing(s, &request) {
-            Standing::New if s.me == self.head => {
+            Standing::New if s.me == self.base.what.head => {
                 if let Err(reason) = self.queue.push(s.now, &s.cluster.limits, request) {
                     s.reject(from, reason);
                 }
@@ -119,12 +119,12 @@ impl<S: Service> Sample<S> {
 
     /// Sample 2.
     fn pass(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
-        while s.me == self.head && self.base.may_log(s, 1) {
+        while s.me == self.base.what.head && self.base.may_log(s, 1) {
             let Some(request) = self.queue.take(&s.cluster.limits, 1).pop() else { return };
             if self.base.standing(s, &request) != Standing::New {
                 continue;
             }
-            let (instance, position) = (self.base.instance, self.base.ledger.log.length() + 1);
+            let (instance, position) = (self.base.what.number, self.base.ledger.log.length() + 1);
             let pass = Pass { instance, position, proposal: self.base.propose(s), request };
             s.send(Destination::Replicas, pass.clone());
             self.log(s, pass);
@@ -134,7 +134,7 @@ impl<S: Service> Sample<S> {
     /// Sample 3.
     fn on_pass(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, pass: Pass) {
         let next = self.base.ledger.log.length() + 1;
-        if from != self.head || pass.position < next || pass.position > next + 2 * s.cluster.history_bound() {
+        if from != self.base.what.head || pass.position < next || pass.position > next + 2 * s.cluster.history_bound() {
             return s.reject(Principal::Replica(from), Rejection::OutsideWindow);
         }
         if !self.early.keep(pass.position, weight(slice::from_ref(&pass.request)), pass, AHEAD_MAX) {
@@ -160,7 +160,7 @@ impl<S: Service> Sample<S> {
 
     fn log(&mut self, s: &mut Surroundings<'_, impl Speaker>, pass: Pass) {
         let Pass { position, proposal, request, .. } = pass;
-        s.step(if s.me == self.head { "Sample 2" } else { "Sample 3" });
+        s.step(if s.me == self.base.what.head { "Sample 2" } else { "Sample 3" });
         self.base.log(s, proposal, request);
         self.base.persist(s, position - 1);
         self.base.execute_and_respond(s);
@@ -178,7 +178,7 @@ impl<S: Service> Abortable for Sample<S> {
         self.queue.clients().chain(self.base.unconfirmed_clients()).collect()
     }
 
-    fn describe(&self, _cluster: &Cluster, report: &mut Report) {
+    fn describe(&self, report: &mut Report) {
         report.requests_executed = self.base.requests_logged();
     }
 }
@@ -225,20 +225,20 @@ impl<S: Service, M: Speaker> Steps<M> for Sample<S> {
 pub(crate) struct SampleClient;
 
 impl ClientHalf for SampleClient {
-    fn receivers(&self, at: &Asking<'_>, _timestamp: Timestamp) -> Vec<ReplicaId> {
-        at.cluster.replicas().collect()
+    fn receivers(&self, at: &Asking, _timestamp: Timestamp) -> Vec<ReplicaId> {
+        at.replicas.iter().collect()
     }
 
-    fn first(&self, at: &Asking<'_>, _timestamp: Timestamp, _everybody: bool) -> Destination {
+    fn first(&self, at: &Asking, _timestamp: Timestamp, _everybody: bool) -> Destination {
         Destination::Replica(at.head)
     }
 
-    fn counts(&self, _at: &Asking<'_>, _from: ReplicaId) -> bool {
+    fn counts(&self, _at: &Asking, _from: ReplicaId) -> bool {
         true
     }
 
-    fn weigh(&self, at: &Asking<'_>, responses: &BTreeMap<ReplicaId, Response>) -> Verdict {
-        all_equal(responses, at.cluster.all())
+    fn weigh(&self, at: &Asking, responses: &BTreeMap<ReplicaId, Response>) -> Verdict {
+        all_equal(responses, at.replicas.all())
     }
 
     fn believes_certain(&self) -> bool {

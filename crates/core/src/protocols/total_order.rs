@@ -181,5 +181,5 @@ pub trait TotalOrder: Debug + Clone + Sized {
     /// The current view, for replies and for clients who ask its primary; none in an order without views.
     fn view(&self) -> Option<View>;
     /// Adds what it knows of itself.
-    fn describe(&self, cluster: &Cluster, report: &mut Report);
+    fn describe(&self, report: &mut Report);
 }

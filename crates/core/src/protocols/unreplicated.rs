@@ -95,7 +95,7 @@ impl<S: Service> Abortable for Unreplicated<S> {
 
     fn retain(&mut self, _entries: Vec<LogEntry>) {}
 
-    fn describe(&self, _cluster: &Cluster, report: &mut Report) {
+    fn describe(&self, report: &mut Report) {
         report.requests_executed = self.requests_executed;
     }
 

@@ -2,7 +2,6 @@
 
 use super::message::Message;
 use crate::auth::Keyring;
-use crate::cluster::Cluster;
 use crate::ids::{ReplicaId, Timestamp};
 use crate::protocols::backup::client::BackupClient;
 use crate::protocols::chain::client::{self as chain, ChainClient};
@@ -12,6 +11,7 @@ use crate::protocols::ring_fast::{Delay, Fairness, PaceMessage, Path, RingPace};
 use crate::protocols::ring_resilient::client::RingResilientClient;
 use crate::protocols::speculative::{Asking, ClientHalf, Settled};
 use crate::protocols::zlight::client::ZLightClient;
+use crate::replicas::Replicas;
 use crate::schedule::Part;
 use crate::time::Duration;
 
@@ -33,7 +33,7 @@ pub(crate) fn half_of(part: Part) -> &'static dyn ClientHalf {
 /// convince.
 pub(crate) fn settled(
     part: Part,
-    at: &Asking<'_>,
+    at: &Asking,
     keyring: &Keyring,
     waits_for: Timestamp,
     message: Message,
@@ -58,27 +58,27 @@ pub(crate) struct ClientMemory {
 
 impl ClientMemory {
     /// A protocol's bound for how long to wait, if it has one.
-    pub(crate) fn patience(&self, part: Part, cluster: &Cluster) -> Option<Duration> {
-        self.ring.patience(cluster).filter(|_| part == Part::RingFast)
+    pub(crate) fn patience(&self, part: Part, replicas: Replicas) -> Option<Duration> {
+        self.ring.patience(replicas).filter(|_| part == Part::RingFast)
     }
 
     /// The next timestamp whose entry is not passed over, in a ring.
-    pub(crate) fn fair_timestamp(&self, part: Part, at: &Asking<'_>, first: Timestamp) -> Timestamp {
-        let candidates = (0..at.cluster.n as u64).map(|later| Timestamp(first.0 + later));
+    pub(crate) fn fair_timestamp(&self, part: Part, at: &Asking, first: Timestamp) -> Timestamp {
+        let candidates = (0..at.replicas.n() as u64).map(|later| Timestamp(first.0 + later));
         let passes_over = |timestamp: &Timestamp| self.ring.passes_over(entry(at, *timestamp));
         let is_fair = |timestamp: &Timestamp| part != Part::RingFast || !passes_over(timestamp);
         candidates.into_iter().find(is_fair).unwrap_or(first)
     }
 
     /// Another request begins. What everybody is asked besides, now and then.
-    pub(crate) fn begin(&mut self, part: Part, at: &Asking<'_>) -> Option<Message> {
+    pub(crate) fn begin(&mut self, part: Part, at: &Asking) -> Option<Message> {
         let asks = part == Part::RingFast && self.ring.begin();
         let question = RingPace { instance: at.instance, message: PaceMessage::Ask(at.client) };
         asks.then_some(Message::RingPace(question))
     }
 
     /// What a replica says besides answers.
-    pub(crate) fn hear(&mut self, at: &Asking<'_>, from: ReplicaId, message: &Message) {
+    pub(crate) fn hear(&mut self, at: &Asking, from: ReplicaId, message: &Message) {
         if let Message::RingPace(RingPace { instance, message: PaceMessage::Delay(delay) }) = message {
             let Delay { client, microseconds } = *delay;
             if (*instance, client) == (at.instance, at.client) {
@@ -88,14 +88,14 @@ impl ClientMemory {
     }
 
     /// A request is done, and whether in time, if that is known.
-    pub(crate) fn end(&mut self, part: Part, at: &Asking<'_>, timestamp: Timestamp, in_time: Option<bool>) {
+    pub(crate) fn end(&mut self, part: Part, at: &Asking, timestamp: Timestamp, in_time: Option<bool>) {
         if let (Part::RingFast, Some(in_time)) = (part, in_time) {
-            self.ring.end(at.cluster, entry(at, timestamp), in_time);
+            self.ring.end(at.replicas, entry(at, timestamp), in_time);
         }
     }
 }
 
 /// The entry of a ring that is asked first.
-fn entry(at: &Asking<'_>, timestamp: Timestamp) -> ReplicaId {
-    Path::entry_for(at.cluster, at.client, timestamp, 0)
+fn entry(at: &Asking, timestamp: Timestamp) -> ReplicaId {
+    Path::entry_for(at.replicas, at.client, timestamp, 0)
 }

@@ -13,7 +13,7 @@ use crate::ids::{ClientId, Principal, ReplicaId};
 use crate::machine::Machine;
 use crate::notice::{Notice, Report};
 use crate::protocols::backup::{Backup, BackupMessage, BackupTimer};
-use crate::protocols::chain::{Chain, Topology};
+use crate::protocols::chain::Chain;
 use crate::protocols::pbft::Pbft;
 use crate::protocols::quorum::Quorum;
 use crate::protocols::ring_fast::{RingFast, RingHeard, RingTimer};
@@ -86,21 +86,18 @@ impl<S: Service> Instance<S> {
     /// An instance over a ledger that holds the init history. `speaks`: whether this replica remembers what it said; a
     /// Backup runs without that as well, because its order abstains.
     pub(crate) fn open(cluster: &Cluster, me: ReplicaId, what: Specification, ledger: Ledger<S>, speaks: bool) -> Self {
-        let Specification { number, part, head, watches_load, .. } = what;
+        let Specification { part, .. } = what;
         assert!(speaks || part.is_backup(), "who has forgotten what it said speculates about nothing");
         let opened = match part {
-            Part::Quorum => Self::Quorum(Box::new(Quorum::open(number, watches_load, ledger))),
-            Part::ZLight => Self::ZLight(Box::new(ZLight::open(number, head, ledger))),
-            Part::Chain => {
-                let topology = Topology::new(cluster, head);
-                Self::Chain(Box::new(Chain::open(number, topology, me, watches_load, ledger)))
-            }
-            Part::RingFast => Self::RingFast(Box::new(RingFast::open(number, head, watches_load, ledger))),
-            Part::RingResilient => Self::RingResilient(Box::new(RingResilient::open(cluster, &what, ledger))),
+            Part::Quorum => Self::Quorum(Box::new(Quorum::open(what, ledger))),
+            Part::ZLight => Self::ZLight(Box::new(ZLight::open(what, ledger))),
+            Part::Chain => Self::Chain(Box::new(Chain::open(what, me, ledger))),
+            Part::RingFast => Self::RingFast(Box::new(RingFast::open(what, ledger))),
+            Part::RingResilient => Self::RingResilient(Box::new(RingResilient::open(cluster, what, ledger))),
             Part::Backup(Order::Pbft) => Self::Pbft(Box::new(Backup::open(what, ledger, !speaks))),
-            Part::Unreplicated => Self::Unreplicated(Box::new(Unreplicated::open(number, ledger))),
+            Part::Unreplicated => Self::Unreplicated(Box::new(Unreplicated::open(what.number, ledger))),
             #[cfg(test)]
-            Part::Sample => Self::Sample(Box::new(crate::protocols::sample::Sample::open(number, head, ledger))),
+            Part::Sample => Self::Sample(Box::new(crate::protocols::sample::Sample::open(what, ledger))),
         };
         assert_eq!(opened.certifying().is_some(), part.certifies(), "what its part says of it");
         opened
@@ -297,8 +294,8 @@ impl<S: Service> Instance<S> {
     }
 
     /// See [`Abortable::describe`].
-    pub(crate) fn describe(&self, cluster: &Cluster, report: &mut Report) {
-        each!(self, instance => instance.describe(cluster, report));
+    pub(crate) fn describe(&self, report: &mut Report) {
+        each!(self, instance => instance.describe(report));
     }
 
     /// What it shares with the others that speculate, if it is one of them.

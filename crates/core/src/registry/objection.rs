@@ -17,7 +17,6 @@ pub(crate) fn objection_to(part: Part, cluster: &Cluster) -> Option<&'static str
         Part::Backup(Order::Pbft) if PrePrepare::bytes_max(cluster) > LONG as u64 => {
             Some("a batch is longer than a message may be: set a lower batch_requests_max or batch_bytes_max")
         }
-        Part::Unreplicated if cluster.n != 1 => Some("unreplicated runs on exactly one replica"),
         Part::Quorum
         | Part::ZLight
         | Part::Chain

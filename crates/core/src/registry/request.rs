@@ -40,7 +40,7 @@ impl Request {
     fn receivers(&self, cluster: &Cluster) -> Vec<ReplicaId> {
         let Self { instance, client, timestamp, .. } = *self;
         let what = cluster.specification(instance);
-        let at = Asking { cluster, client, instance, head: what.head, view: View(0) };
+        let at = Asking { replicas: what.replicas, client, instance, head: what.head, view: View(0) };
         half_of(what.part).receivers(&at, timestamp)
     }
 
@@ -60,7 +60,7 @@ impl Request {
         }
         if cluster.client_auth != ClientAuth::Signature {
             self.authentication.tags =
-                cluster.replicas().map(|id| keyring.tag(Principal::Replica(id), &statement)).collect();
+                cluster.replicas.iter().map(|id| keyring.tag(Principal::Replica(id), &statement)).collect();
         }
         // Read-only requests are never ordered: nobody needs to convince a third party of them.
         if cluster.client_auth == ClientAuth::Signature
@@ -74,7 +74,7 @@ impl Request {
     /// Where this replica's MAC stands, in an instance that may abort at any time: among those for all, or for the
     /// receivers alone.
     fn place_of(&self, cluster: &Cluster, me: ReplicaId) -> Option<usize> {
-        if self.authentication.tags.iter().len() == cluster.n {
+        if self.authentication.tags.iter().len() == cluster.replicas.n() {
             return Some(me.0.into());
         }
         self.receivers(cluster).iter().position(|id| *id == me)
@@ -124,7 +124,7 @@ fn verify_request(
         return Err(Rejection::TooLarge);
     }
     // A batch of such requests would be longer than it may be.
-    if request.authentication.tags.iter().len() > cluster.n {
+    if request.authentication.tags.iter().len() > cluster.replicas.n() {
         return Err(Rejection::UnauthenticRequest);
     }
     if request.credential().is_some() {

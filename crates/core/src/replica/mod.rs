@@ -115,7 +115,7 @@ impl<S: Service> Replica<S> {
         let mut restored = None;
         if let Some(Snapshot { certificate, tree }) = snapshot {
             // Within a composition the state may come from abort reports that f+1 signed: the log says so again.
-            if !several && !keyring.check_certificate(&certificate, cluster.strong()) {
+            if !several && !keyring.check_certificate(&certificate, cluster.replicas.strong()) {
                 return Err(RecoverError::BadCertificate);
             }
             if tree.root() != certificate.value.root {
@@ -222,7 +222,7 @@ impl<S: Service> Replica<S> {
             report.suspicions.extend(blamed.map(|(reason, count)| (replica, reason, count)));
         }
         if let Some(instance) = self.composite.running().open() {
-            instance.describe(&self.cluster, &mut report);
+            instance.describe(&mut report);
         }
         report
     }

@@ -10,6 +10,7 @@ pub use protocol::{Protocol, UnknownProtocol};
 pub use specification::Specification;
 
 use crate::ids::{InstanceId, ReplicaId};
+use crate::replicas::Replicas;
 use core::fmt;
 use core::str::FromStr;
 
@@ -124,13 +125,21 @@ impl Part {
         self.is_backup()
     }
 
-    /// The fewest replicas among which it runs.
-    pub const fn replicas_min(self) -> usize {
+    /// Why it does not run among these replicas, in words. None needs n = 3f + 1: what each asks of sets of replicas is
+    /// a threshold of [`Replicas`], and its module says why that is enough.
+    pub const fn objection(self, replicas: Replicas) -> Option<&'static str> {
         match self {
-            Self::RingFast => 4,
-            Self::Quorum | Self::ZLight | Self::Chain | Self::RingResilient | Self::Backup(_) | Self::Unreplicated => 1,
+            Self::RingFast if replicas.n() < 4 => Some("a ring has at least four replicas"),
+            Self::Unreplicated if replicas.n() != 1 => Some("unreplicated runs on exactly one replica"),
+            Self::Quorum
+            | Self::ZLight
+            | Self::Chain
+            | Self::RingFast
+            | Self::RingResilient
+            | Self::Backup(_)
+            | Self::Unreplicated => None,
             #[cfg(test)]
-            Self::Sample => 1,
+            Self::Sample => None,
         }
     }
 }
@@ -245,7 +254,7 @@ impl Schedule {
     /// The head of Chain, the primary of ZLight and the sequencer of a ring: the next replica for each such instance
     /// (abs-P1), so a faulty one costs one instance and not all. A fast ring and the resilient one that follows it
     /// are a pair with one sequencer.
-    pub fn head(&self, n: usize, instance: InstanceId) -> ReplicaId {
+    pub fn head(&self, replicas: Replicas, instance: InstanceId) -> ReplicaId {
         let leads = |at: usize| match self.parts()[at] {
             Part::Chain | Part::ZLight | Part::RingResilient => true,
             Part::RingFast => self.parts()[(at + 1) % self.parts().len()] != Part::RingResilient,
@@ -256,7 +265,7 @@ impl Schedule {
         let rounds = (instance.0.max(1) - 1) / u64::from(self.length);
         let in_round = |length: usize| (0..length).filter(|at| leads(*at)).count() as u64;
         let led = rounds * in_round(usize::from(self.length)) + in_round(self.place(instance));
-        ReplicaId((led % n as u64) as u8)
+        ReplicaId((led % replicas.n() as u64) as u8)
     }
 
     /// How many instances of the same part came before this one: m of a resilient ring.
@@ -396,7 +405,8 @@ mod tests {
         let schedule = Schedule::of(&[Part::Quorum, Part::Chain, Part::Backup(Order::Pbft)]);
         let parts: alloc::vec::Vec<Part> = (1..=4).map(|i| schedule.part(InstanceId(i))).collect();
         assert_eq!(parts, [Part::Quorum, Part::Chain, Part::Backup(Order::Pbft), Part::Quorum]);
-        let heads: alloc::vec::Vec<u8> = [2, 5, 8, 11, 14].map(|i| schedule.head(4, InstanceId(i)).0).into();
+        let four = Replicas::of(4).unwrap();
+        let heads: alloc::vec::Vec<u8> = [2, 5, 8, 11, 14].map(|i| schedule.head(four, InstanceId(i)).0).into();
         assert_eq!(heads, [0, 1, 2, 3, 0]);
         assert_eq!([3, 6, 9].map(|i| schedule.backups_before(InstanceId(i))), [0, 1, 2]);
     }

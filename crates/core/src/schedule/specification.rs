@@ -3,12 +3,15 @@
 
 use super::{Part, Quota, Schedule};
 use crate::ids::{InstanceId, ReplicaId, View};
+use crate::replicas::Replicas;
 
 /// See the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Specification {
     /// Which instance.
     pub number: InstanceId,
+    /// Who takes part in it.
+    pub replicas: Replicas,
     /// What it runs.
     pub part: Part,
     /// Who leads it, where somebody does.
@@ -24,8 +27,8 @@ pub struct Specification {
 }
 
 impl Specification {
-    /// An instance of a schedule, among n replicas.
-    pub fn new(schedule: &Schedule, quota: Option<Quota>, n: usize, number: InstanceId) -> Self {
+    /// An instance of a schedule, among these replicas.
+    pub fn new(schedule: &Schedule, quota: Option<Quota>, replicas: Replicas, number: InstanceId) -> Self {
         let part = schedule.part(number);
         let next = schedule.part(InstanceId(number.0.saturating_add(1)));
         let watches_load = match part {
@@ -37,9 +40,10 @@ impl Specification {
         };
         Self {
             number,
+            replicas,
             part,
-            head: schedule.head(n, number),
-            view: View(schedule.backups_before(number) % n as u64),
+            head: schedule.head(replicas, number),
+            view: View(schedule.backups_before(number) % replicas.n() as u64),
             watches_load,
             quota,
             before: schedule.same_before(number),

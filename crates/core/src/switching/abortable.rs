@@ -59,7 +59,7 @@ pub trait Abortable {
     /// Takes bodies that the log has: others may have to fetch them.
     fn retain(&mut self, entries: Vec<LogEntry>);
     /// Adds what it knows of itself.
-    fn describe(&self, cluster: &Cluster, report: &mut Report);
+    fn describe(&self, report: &mut Report);
     /// What proves that it may run. Only a Backup asks for that, which agrees by itself on what it begins with.
     fn begin_with(&mut self, proof: Arc<Proof>);
     /// The state, from a snapshot, is the one at this checkpoint of this instance. Only a Backup's log begins so.

@@ -9,6 +9,7 @@ use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::history::Boundary;
 use crate::ids::InstanceId;
+use crate::replicas::Replicas;
 use crate::wire_struct;
 
 /// PREP: this replica has logged this history, and will never log another one up to here.
@@ -60,11 +61,12 @@ impl Certificates {
         self.prepared.is_none() && self.stable.is_none()
     }
 
-    /// Whether the signatures hold, and there are enough of them.
+    /// Whether the signatures hold, and there are enough of them, in an instance among these replicas.
     #[must_use]
-    pub(super) fn check(&self, cluster: &Cluster, keyring: &Keyring) -> bool {
-        let strong = cluster.strong();
-        self.prepared.iter().all(|certificate| keyring.check_certificate(certificate, strong))
-            && self.stable.iter().all(|certificate| keyring.check_certificate(certificate, strong))
+    pub(super) fn check(&self, cluster: &Cluster, keyring: &Keyring, replicas: Replicas) -> bool {
+        // The anchor may have been reached in an earlier instance.
+        let of = |certificate: &Certificate<Stable>| cluster.replicas_of(certificate.value.instance);
+        self.prepared.iter().all(|certificate| keyring.check_certificate(certificate, replicas.strong()))
+            && self.stable.iter().all(|certificate| keyring.check_certificate(certificate, of(certificate).strong()))
     }
 }

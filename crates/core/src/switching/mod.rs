@@ -23,6 +23,9 @@
 //! A request that committed is in every abort history of its instance ([`report`]), so in every history with which the
 //! next one begins, and so on: positions never change their content once somebody was told of it.
 //!
+//! The numbers here are those for n = 3f+1. With more replicas 2f+1 reads ⌈(n+f+1)/2⌉ everywhere, and f+1 stays f+1:
+//! [`report`] says why. What all n must say stays so.
+//!
 //! # Why it is live
 //! Whoever says that an instance runs has seen the proof. It may be the only one, and it may crash before the proof is
 //! on its disk; the clients have moved on by then, and none of them says PANIC any more in the instance before. But f+1

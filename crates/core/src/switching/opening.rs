@@ -186,7 +186,7 @@ impl Opening {
                 let target = state_at(instance, &boundary);
                 let base = ledger.estate.newest_version().clone();
                 let patience = s.cluster.limits.status_interval;
-                Some(Transfer::new(target, base, s.me, s.cluster.n, patience))
+                Some(Transfer::new(target, base, s.me, s.cluster.replicas.n(), patience))
             }
             _ => None,
         };
@@ -229,7 +229,7 @@ impl Opening {
         // be down for good.
         let mut holders: Vec<ReplicaId> = self.history.holders.iter().copied().filter(|id| *id != s.me).collect();
         if self.turn > holders.len() || holders.is_empty() {
-            holders = s.cluster.replicas().filter(|id| *id != s.me).collect();
+            holders = s.cluster.replicas.iter().filter(|id| *id != s.me).collect();
         }
         // Each part goes to another holder; a holder that lies about what it has delays its share by one time-out.
         let share = missing.len().div_ceil(holders.len().max(1)).clamp(1, FETCH_MAX);
@@ -262,7 +262,7 @@ impl Opening {
 
     /// Whether nobody seems to have what is missing: as often as there are replicas, a time-out brought nothing.
     pub(crate) fn is_stalled(&self, cluster: &Cluster) -> bool {
-        self.idle >= cluster.n
+        self.idle >= cluster.replicas.n()
     }
 
     /// Whether it fetches the version of the state with this root.

@@ -17,6 +17,14 @@
 //! ([`crate::protocols::ring_resilient`]). f+1 of its signers are correct, so every body can be fetched. What no
 //! report certifies has not committed there; then what committed before is in the prefix that f+1 reports share.
 //!
+//! # Where n is more than 3f+1
+//! 2f+1 reads [`strong`](Replicas::strong) in reports and certificates, and f+1 stays what it is. Any strong set of
+//! reports has strong − f ≥ f+1 of correct replicas, so that what committed is shared. But there may be more than one
+//! longest prefix: of six replicas four report, and two and two may share what has not committed. It does no harm. Each
+//! group of f+1 has a correct member, whose log begins with what committed; all that is left is to take the same one
+//! everywhere for a given proof, and that is the one that the lowest signer is in. Two certificates have a correct
+//! signer in common, and so have those who said COMM and those who report.
+//!
 //! # Where the abort history begins
 //! No lower than needed: at the highest position that is certain to be in every correct history. Of f+1 anchors one is
 //! a correct replica's or above one, and an anchor that comes with a certificate is certain by itself. The report that
@@ -57,14 +65,16 @@ pub use history::AbortHistory;
 
 use super::certificate::{Certificates, Prepared, Stable};
 use crate::auth::{Certificate, Keyring, Signable, Signed};
-use crate::cluster::{Cluster, REPLICAS_MAX};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::history::Boundary;
 use crate::ids::{InstanceId, ReplicaId};
-use crate::schedule::{Ending, Part};
+use crate::replicas::{REPLICAS_MAX, Replicas};
+use crate::schedule::{Ending, Specification};
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 use history::begin_at;
 
 /// Entries in any list of a report or of the log; see [`Cluster::inherited_bound`].
@@ -120,10 +130,10 @@ impl Signable for AbortReport {
 }
 
 /// How many reports prove that an instance has ended.
-const fn reports_needed(ending: Ending, cluster: &Cluster) -> usize {
+const fn reports_needed(ending: Ending, replicas: Replicas) -> usize {
     match ending {
-        Ending::Agreed => cluster.weak(),
-        Ending::Shared | Ending::Certified => cluster.strong(),
+        Ending::Agreed => replicas.weak(),
+        Ending::Shared | Ending::Certified => replicas.strong(),
         Ending::Never => usize::MAX,
     }
 }
@@ -155,26 +165,26 @@ impl AbortReport {
 
     /// The most bytes of a proof that correct replicas' reports make.
     pub fn proof_bytes_max(cluster: &Cluster) -> u64 {
-        let strong = cluster.strong() as u64;
+        let strong = cluster.replicas.strong() as u64;
         // Each certificate is a statement and 2f+1 signatures with their signers.
         let certificates = 2 * (256 + strong * 80);
         let report = 512 + 32 * cluster.inherited_bound() + 72 * BOUNDARIES_MAX as u64 + certificates;
         strong * report
     }
 
-    /// Whether it is no longer than a correct replica's, and its certificates are what a correct replica in an instance
-    /// of this part would have: about this very list, and signed by 2f+1.
+    /// Whether it is no longer than a correct replica's, and its certificates are what a correct replica in such an
+    /// instance would have: about this very list, and signed by 2f+1.
     #[must_use]
-    pub fn check(&self, cluster: &Cluster, keyring: &Keyring, part: Part) -> bool {
+    pub fn check(&self, cluster: &Cluster, keyring: &Keyring, what: &Specification) -> bool {
         self.digests.len() as u64 <= cluster.inherited_bound()
-            && match part.ending() {
+            && match what.part.ending() {
                 Ending::Agreed => self.certificates.is_empty(),
                 Ending::Shared => self.certificates.prepared.is_none(),
                 Ending::Certified => true,
                 Ending::Never => false,
             }
             && self.certificates_are_its_own(cluster)
-            && self.certificates.check(cluster, keyring)
+            && self.certificates.check(cluster, keyring, what.replicas)
     }
 
     /// Whether the certificates are about this list: its anchor, and its end.
@@ -233,13 +243,12 @@ impl Wire for Proof {
 impl Proof {
     /// The proof that these reports make, if there are enough of them: f+1 equal ones of a Backup, 2f+1 otherwise.
     pub fn assemble<'a>(
-        cluster: &Cluster,
-        part: Part,
+        what: &Specification,
         reports: impl Iterator<Item = &'a Signed<AbortReport>> + Clone,
     ) -> Option<Self> {
         let mut chosen: Vec<&Signed<AbortReport>> = Vec::new();
-        let needed = reports_needed(part.ending(), cluster);
-        if part.ending() == Ending::Agreed {
+        let needed = reports_needed(what.part.ending(), what.replicas);
+        if what.part.ending() == Ending::Agreed {
             let equal = |to: &Signed<AbortReport>| reports.clone().filter(|other| other.value == to.value).count();
             let agreed = reports.clone().find(|report| equal(report) >= needed)?;
             chosen.extend(reports.filter(|report| report.value == agreed.value).take(needed));
@@ -258,44 +267,44 @@ impl Proof {
         self.reports[0].value.instance
     }
 
-    /// Checks number, signers, signatures and certificates of the reports. The part is what the aborted instance ran.
+    /// Checks number, signers, signatures and certificates of the reports. They are of the instance that this
+    /// specification is about.
     #[must_use]
-    pub fn check(&self, cluster: &Cluster, keyring: &Keyring, part: Part) -> bool {
+    pub fn check(&self, cluster: &Cluster, keyring: &Keyring, what: &Specification) -> bool {
         let instance = self.instance();
-        let ending = part.ending();
+        let ending = what.part.ending();
         let sound = |report: &Signed<AbortReport>| {
             report.value.instance == instance
-                && cluster.contains(report.signer)
+                && what.replicas.contains(report.signer)
                 && (ending != Ending::Agreed || report.value == self.reports[0].value)
         };
-        self.reports.len() == reports_needed(ending, cluster)
+        instance == what.number
+            && self.reports.len() == reports_needed(ending, what.replicas)
             && self.reports.iter().all(sound)
             && self.reports.windows(2).all(|pair| pair[0].signer < pair[1].signer)
             && self.reports.iter().all(|report| keyring.check_signed(report))
-            && self.reports.iter().all(|report| report.value.check(cluster, keyring, part))
+            && self.reports.iter().all(|report| report.value.check(cluster, keyring, what))
     }
 
     /// The history that the next instance begins with, of a proof that was [checked](Self::check) or made of reports
     /// that were; `None` if the reports have nothing in common, which those of a protocol with at most f liars always
     /// have.
-    pub fn abort_history(&self, cluster: &Cluster) -> Option<AbortHistory> {
+    pub fn abort_history(&self, what: &Specification) -> Option<AbortHistory> {
         let paths = Paths::of(&self.reports);
-        let certified = cluster.part(self.instance()).certifies();
-        let longest = if certified { paths.longest_certified(cluster) } else { None };
-        longest.or_else(|| self.shared_history(cluster, &paths))
+        let longest = if what.part.certifies() { paths.longest_certified(what.replicas) } else { None };
+        longest.or_else(|| self.shared_history(what.replicas, &paths))
     }
 
     /// The longest that f+1 reports share.
-    fn shared_history(&self, cluster: &Cluster, paths: &Paths<'_>) -> Option<AbortHistory> {
-        let (position, members) = paths.longest_shared(cluster)?;
+    fn shared_history(&self, replicas: Replicas, paths: &Paths<'_>) -> Option<AbortHistory> {
+        let (position, members) = paths.longest_shared(replicas)?;
         let lowest = members.iter().copied().min_by_key(|path| paths.anchor(*path).position)?;
-        // Those whose anchor lies on this history, from the highest to the lowest.
+        // Those whose anchor lies on this history.
         let mut beside: Vec<usize> = (0..self.reports.len())
             .filter(|path| paths.anchor(*path).position <= position && paths.join(*path, lowest))
             .collect();
-        beside.sort_by_key(|path| core::cmp::Reverse(paths.anchor(*path)));
         // f+1 have their anchor here or above, one of them is correct: it is certain, and nobody needs what is below.
-        let anchor = paths.anchor(*beside.get(cluster.f)?);
+        let anchor = replicas.reached(beside.iter().map(|path| paths.anchor(*path)))?;
         let on_it =
             |known: &Boundary| known.position <= position && paths.at(lowest, known.position) == Some(known.history);
         let anchor = paths.certified_anchors().filter(on_it).chain([anchor]).max_by_key(|anchor| anchor.position)?;
@@ -304,10 +313,9 @@ impl Proof {
         // A member may have dropped what a correct replica, whose log parts from this history later, still has.
         let dropped = members.iter().any(|path| paths.anchor(*path).position > anchor.position);
         beside.retain(|path| dropped || members.contains(path));
-        beside.sort_unstable();
-        let known = paths.known(cluster).filter(|known| known.position >= anchor.position && on_it(known));
+        let known = paths.known(replicas).filter(|known| known.position >= anchor.position && on_it(known));
         let (anchor, boundaries) = begin_at(anchor, known);
-        let low_load = self.reports.iter().filter(|report| report.value.low_load).count() >= cluster.weak();
+        let low_load = self.reports.iter().filter(|report| report.value.low_load).count() >= replicas.weak();
         Some(AbortHistory {
             position,
             anchor,
@@ -350,30 +358,27 @@ impl<'a> Paths<'a> {
     }
 
     /// abs-D8: the last position where f+1 reports list the same history, and which reports.
-    fn longest_shared(&self, cluster: &Cluster) -> Option<(u64, Vec<usize>)> {
+    fn longest_shared(&self, replicas: Replicas) -> Option<(u64, Vec<usize>)> {
         // Only where f+1 reports have something to say: a liar's lowest or highest position costs nobody time
         // (abs-K20).
-        let mut begins: Vec<u64> = self.reports.iter().map(|report| report.value.anchor.position).collect();
-        let mut ends: Vec<u64> = self.reports.iter().map(|report| report.value.end()).collect();
-        begins.sort_unstable();
-        ends.sort_unstable_by_key(|end| core::cmp::Reverse(*end));
-        let (begin, end) = (*begins.get(cluster.f)?, *ends.get(cluster.f)?);
+        let begins = self.reports.iter().map(|report| Reverse(report.value.anchor.position));
+        let ends = self.reports.iter().map(|report| report.value.end());
+        let (Reverse(begin), end) = (replicas.reached(begins)?, replicas.reached(ends)?);
         let places = 0..self.reports.len();
         (begin..=end).rev().find_map(|position| {
             places.clone().find_map(|path| {
                 let digest = self.at(path, position)?;
                 let members: Vec<usize> =
                     places.clone().filter(|other| self.at(*other, position) == Some(digest)).collect();
-                (members.len() >= cluster.weak()).then_some((position, members))
+                (members.len() >= replicas.weak()).then_some((position, members))
             })
         })
     }
 
     /// Where everybody may begin: the highest anchor that is certified, or has f+1 of them there or above.
-    fn certain(&self, cluster: &Cluster) -> Option<u64> {
-        let mut anchors: Vec<u64> = self.reports.iter().map(|report| report.value.anchor.position).collect();
-        anchors.sort_unstable_by_key(|anchor| core::cmp::Reverse(*anchor));
-        self.certified_anchors().map(|anchor| anchor.position).chain(anchors.get(cluster.f).copied()).max()
+    fn certain(&self, replicas: Replicas) -> Option<u64> {
+        let reached = replicas.reached(self.reports.iter().map(|report| report.value.anchor.position));
+        self.certified_anchors().map(|anchor| anchor.position).chain(reached).max()
     }
 
     fn certified_anchors(&self) -> impl Iterator<Item = Boundary> {
@@ -390,8 +395,8 @@ impl<'a> Paths<'a> {
     }
 
     /// Boundaries that are true: f+1 attest them, or a certificate does.
-    fn known(&self, cluster: &Cluster) -> impl Iterator<Item = Boundary> {
-        self.attested(cluster).chain(self.certified_anchors())
+    fn known(&self, replicas: Replicas) -> impl Iterator<Item = Boundary> {
+        self.attested(replicas).chain(self.certified_anchors())
     }
 
     /// A report that begins no higher than `certain`, and lists what this one does where this one begins.
@@ -406,11 +411,11 @@ impl<'a> Paths<'a> {
 
     /// The longest history that a report certifies. A liar may have a certificate that no correct replica has, and
     /// list too little beside it: then the next one counts.
-    fn longest_certified(&self, cluster: &Cluster) -> Option<AbortHistory> {
-        let certain = self.certain(cluster)?;
+    fn longest_certified(&self, replicas: Replicas) -> Option<AbortHistory> {
+        let certain = self.certain(replicas)?;
         let mut certified: Vec<usize> =
             (0..self.reports.len()).filter(|path| self.reports[*path].value.is_certified()).collect();
-        certified.sort_by_key(|path| core::cmp::Reverse(self.reports[*path].value.end()));
+        certified.sort_by_key(|path| Reverse(self.reports[*path].value.end()));
         let usable = |path: usize| {
             let beginning = self.beginning(path, certain)?;
             (certain <= self.reports[path].value.end()).then_some((path, beginning))
@@ -433,7 +438,7 @@ impl<'a> Paths<'a> {
             offset.and_then(|offset| histories.get(offset)) == Some(&known.history)
         };
         let anchor = Boundary { position: certain, history: histories[0], root: Digest::ZERO };
-        let (anchor, boundaries) = begin_at(anchor, self.known(cluster).filter(on_it));
+        let (anchor, boundaries) = begin_at(anchor, self.known(replicas).filter(on_it));
         let signers = report.certificates.prepared.iter().flat_map(|certificate| &certificate.signatures);
         let holders: BTreeSet<ReplicaId> =
             signers.map(|(signer, _)| *signer).chain([path, beginning].map(|path| self.reports[path].signer)).collect();
@@ -450,12 +455,12 @@ impl<'a> Paths<'a> {
     }
 
     /// Checkpoints that f+1 reports attest.
-    fn attested(&self, cluster: &Cluster) -> impl Iterator<Item = Boundary> {
+    fn attested(&self, replicas: Replicas) -> impl Iterator<Item = Boundary> {
         let attest = |known: &Boundary| {
             self.reports.iter().filter(|report| report.value.attested().any(|other| other == known)).count()
         };
         let all = self.reports.iter().flat_map(|report| report.value.attested());
-        all.copied().filter(move |known| attest(known) >= cluster.weak())
+        all.copied().filter(move |known| attest(known) >= replicas.weak())
     }
 }
 

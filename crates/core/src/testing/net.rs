@@ -131,7 +131,7 @@ pub(crate) fn keyring(cluster: &Cluster, me: Principal) -> Keyring {
 
 fn keyring_of(cluster: &Cluster, me: Principal, own: SecretKey) -> Keyring {
     let keys = PublicKeys {
-        replicas: (0..cluster.n as u8).map(|id| Ed25519.public(&secret(id))).collect(),
+        replicas: (0..cluster.replicas.n() as u8).map(|id| Ed25519.public(&secret(id))).collect(),
         identities: [(IDENTITY, Ed25519.public(&CLIENT_SECRET))].into(),
     };
     Keyring::new(&Ed25519, cluster, me, own, keys).unwrap()
@@ -162,7 +162,7 @@ impl<S: Service> Net<S> {
 
     /// A cluster that is chosen in full, composition included.
     pub(crate) fn of(cluster: Cluster, clients: u32, make: fn(usize) -> S) -> Self {
-        let n = cluster.n;
+        let n = cluster.replicas.n();
         let client_keys = Rc::new(keyring(&cluster, c(0)));
         let shared = Rc::new(cluster.clone());
         let client = |session| {
@@ -264,7 +264,9 @@ impl<S: Service> Net<S> {
             Destination::Replica(id) => alloc::vec![Principal::Replica(id)],
             Destination::Client(id) => alloc::vec![Principal::Client(id)],
             Destination::Key(key) => alloc::vec![Principal::Key(key)],
-            Destination::Replicas => self.cluster.replicas().map(Principal::Replica).filter(|id| *id != from).collect(),
+            Destination::Replicas => {
+                self.cluster.replicas.iter().map(Principal::Replica).filter(|id| *id != from).collect()
+            }
         };
         for to in receivers {
             let bytes = message.sealed(self.keyring(from), to).into();

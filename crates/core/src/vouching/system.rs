@@ -57,8 +57,9 @@ impl Request {
 
     /// What it rules in this instance, if it is a ruling and holds, and the batch of the ruling that it follows.
     pub fn verdict(&self, cluster: &Cluster, keyring: &Keyring, instance: InstanceId) -> Option<(Sequence, Verdict)> {
-        let is_here = cluster.part(instance).is_backup() && self.instance == instance;
-        if !is_here || !self.is_ruling() || (self.client.session & !RULINGS) as usize >= cluster.n {
+        let what = cluster.specification(instance);
+        let is_here = what.part.is_backup() && self.instance == instance;
+        if !is_here || !self.is_ruling() || (self.client.session & !RULINGS) as usize >= what.replicas.n() {
             return None;
         }
         let ruling = Ruling::from_bytes(self.operation.clone()).ok()?;
@@ -70,12 +71,12 @@ impl Request {
     pub fn proof(&self, cluster: &Cluster, keyring: &Keyring, instance: InstanceId) -> Option<Proof> {
         // One for each replica, so that nobody fills a pool with copies.
         let what = cluster.specification(instance);
-        if !what.part.is_backup() || !what.hands_on() || self.client.session as usize >= cluster.n {
+        if !what.part.is_backup() || !what.hands_on() || self.client.session as usize >= what.replicas.n() {
             return None;
         }
         let before = InstanceId(instance.0.checked_sub(1)?);
         let proof = Proof::from_bytes(self.operation.clone()).ok()?;
-        let holds = || proof.check(cluster, keyring, cluster.part(before));
-        (self.is_system() && proof.instance() == before && holds()).then_some(proof)
+        let ended = cluster.specification(before);
+        (self.is_system() && proof.check(cluster, keyring, &ended)).then_some(proof)
     }
 }

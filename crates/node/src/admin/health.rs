@@ -2,7 +2,7 @@
 
 use super::Sample;
 use crate::replica::Stall;
-use bezant_core::cluster::Cluster;
+use bezant_core::replicas::Replicas;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -74,8 +74,8 @@ pub fn ready_checks(sample: &Sample) -> Vec<Check> {
 /// Whether this replica and those that it is connected with can decide.
 fn peers(sample: &Sample) -> Option<String> {
     let info = &sample.info;
-    let cluster = Cluster::new([0; 16], info.n, info.f, Default::default(), Default::default()).ok()?;
-    let (connected, needed) = (sample.published.connected.len(), cluster.strong() - 1);
+    let replicas = Replicas::new(info.n, info.f).ok()?;
+    let (connected, needed) = (sample.published.connected.len(), replicas.strong() - 1);
     (connected < needed).then(|| format!("connected with {connected} of {}, {needed} are needed", info.n - 1))
 }
 

@@ -209,7 +209,7 @@ impl<D: Driver> Engine<D> {
             };
             let target = |(replica, place): (_, &Place)| Target { place: place.clone(), replica, who };
             let dialer = |target| Dialer::new(target, connection == 0);
-            cluster.replicas().zip(&options.replicas).map(target).map(dialer).collect()
+            cluster.replicas.iter().zip(&options.replicas).map(target).map(dialer).collect()
         };
         let session = |number: usize| {
             let (cluster, keyring) = (Rc::clone(&cluster), Rc::clone(&keyring));
@@ -315,7 +315,7 @@ impl<D: Driver> Engine<D> {
 
     /// Dials whom it is time to dial. Returns when to call again.
     fn dial(&mut self) -> Option<Instant> {
-        if self.links.len() == self.dialers.len() * self.cluster.n {
+        if self.links.len() == self.dialers.len() * self.cluster.replicas.n() {
             return None;
         }
         let mut next = None;

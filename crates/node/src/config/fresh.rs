@@ -8,9 +8,10 @@ use crate::keys::{self, KeyError};
 use crate::log::{self, Identity, OpenError};
 use bezant_core::auth::{Ed25519, Suite};
 use bezant_core::checkpoint::Tree;
-use bezant_core::cluster::{Cluster, ClusterError};
+use bezant_core::cluster::Cluster;
 use bezant_core::compositions::objection;
 use bezant_core::ids::{PublicKey, ReplicaId};
+use bezant_core::replicas::ReplicasError;
 use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
 
@@ -20,7 +21,7 @@ pub enum TestnetError {
     /// There is something in the directory.
     NotEmpty(PathBuf),
     /// The numbers do not make a cluster.
-    Cluster(ClusterError),
+    Cluster(ReplicasError),
     /// The protocol cannot run on so many replicas.
     Protocol(&'static str),
     /// The limits do not go together, with the reason.

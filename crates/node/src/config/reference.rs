@@ -1,8 +1,9 @@
 //! The one table of all keys: it drives checking, `bezant config explain`, suggestions and `docs/configuration.md`.
 
-use bezant_core::cluster::{Limits, REPLICAS_MAX};
+use bezant_core::cluster::Limits;
 use bezant_core::ids::IdentityId;
 use bezant_core::members::MEMBERS_MAX;
+use bezant_core::replicas::REPLICAS_MAX;
 use bezant_core::schedule::PARTS_MAX;
 use bezant_core::time::Duration;
 use bezant_core::wire::FRAME_BYTES_MAX;

@@ -46,7 +46,7 @@ pub fn successor(directory: &Path, old: &ClusterConfig, successor: &Successor) -
     let cluster = config.to_cluster();
     check(&cluster)?;
     write_all(directory, || {
-        for id in cluster.replicas() {
+        for id in cluster.replicas.iter() {
             write_home(directory, &cluster, id, log, Some(genesis))?;
         }
         write_cluster(directory, &config)

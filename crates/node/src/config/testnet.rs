@@ -94,7 +94,7 @@ pub fn testnet(directory: &Path, options: &Testnet) -> Result<ClusterConfig, Tes
     if !SERVICE.accepts(&options.service) {
         return Err(TestnetError::Service);
     }
-    let addresses: Vec<_> = cluster.replicas().map(|id| addresses(options, id)).collect::<Result<_, _>>()?;
+    let addresses: Vec<_> = cluster.replicas.iter().map(|id| addresses(options, id)).collect::<Result<_, _>>()?;
     let mut config = ClusterConfig {
         cluster_id,
         name: options.name.clone(),
@@ -110,7 +110,7 @@ pub fn testnet(directory: &Path, options: &Testnet) -> Result<ClusterConfig, Tes
         identities: Vec::new(),
     };
     write_all(directory, || {
-        for (id, [peer_address, client_address, admin_address]) in cluster.replicas().zip(addresses) {
+        for (id, [peer_address, client_address, admin_address]) in cluster.replicas.iter().zip(addresses) {
             let home = write_home(directory, &cluster, id, &options.log, options.genesis.as_ref())?;
             let public_key = new_key(&home.join("key"))?;
             write(&home.join("node.toml"), &node_file(options, id))?;

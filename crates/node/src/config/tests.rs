@@ -52,9 +52,12 @@ fn a_testnet_is_complete_and_reads_as_it_was_meant() {
     let read = ClusterConfig::load(&directory.0.join("cluster.toml")).unwrap();
     assert_eq!(read, written);
     let cluster = read.to_cluster();
-    assert_eq!((cluster.n, cluster.f, cluster.limits.view_timeout), (7, 2, Duration::from_millis(700)));
+    assert_eq!(
+        (cluster.replicas.n(), cluster.replicas.faults(), cluster.limits.view_timeout),
+        (7, 2, Duration::from_millis(700))
+    );
     assert_eq!(read.replica(ReplicaId(3)).unwrap().admin_address.to_string(), "127.0.0.1:5032");
-    for id in cluster.replicas() {
+    for id in cluster.replicas.iter() {
         let home = directory.0.join(format!("replica-{}", id.0));
         let node = NodeConfig::load(&home.join("node.toml")).unwrap();
         assert_eq!((node.replica, node.service.as_str(), node.durability), (id, "my-own_1", Durability::Sync));
@@ -151,8 +154,8 @@ fn a_schedule_that_cannot_be_is_refused_with_the_reason() {
     assert!(with("schedule = [1]").contains("something else"));
     let both = with("protocol = \"aliph\"\nschedule = [\"backup(pbft)\"]");
     assert!(both.contains("instead of `protocol`"), "{both}");
-    let odd = good().replace(NAMED, "schedule = [\"backup(pbft)\"]").replacen("f = 1", "f = 0", 1);
-    assert!(refused(&odd).contains("`schedule = [\"backup(pbft)\"]`: protocols that abort run on exactly 3f+1"));
+    let long = with("schedule = [\"chain\", \"quorum\", \"chain\", \"quorum\", \"chain\", \"backup(pbft)\"]");
+    assert!(long.contains("\"backup(pbft)\"]`: histories grow too long"), "{long}");
 }
 
 #[test]

@@ -46,7 +46,7 @@ pub(crate) fn cluster(name: u8, n: usize, auth: ClientAuth) -> Cluster {
 
 pub(crate) fn replica_keyring(cluster: &Cluster, id: u8) -> Keyring {
     let me = Principal::Replica(ReplicaId(id));
-    Keyring::new(&Ed25519, cluster, me, replica_secret(id), keys(cluster.n as u8)).unwrap()
+    Keyring::new(&Ed25519, cluster, me, replica_secret(id), keys(cluster.replicas.n() as u8)).unwrap()
 }
 
 pub(crate) fn client_keyring(cluster: &Cluster) -> Keyring {
@@ -55,7 +55,7 @@ pub(crate) fn client_keyring(cluster: &Cluster) -> Keyring {
 
 pub(crate) fn keyring_of(cluster: &Cluster, identity: IdentityId) -> Keyring {
     let me = Principal::Client(ClientId { identity, session: 0 });
-    Keyring::new(&Ed25519, cluster, me, secret_of(identity), keys(cluster.n as u8)).unwrap()
+    Keyring::new(&Ed25519, cluster, me, secret_of(identity), keys(cluster.replicas.n() as u8)).unwrap()
 }
 
 /// A listener on a loopback address that no other process uses, so that a replica finds its port free again when it

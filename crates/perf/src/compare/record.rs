@@ -77,6 +77,15 @@ pub fn experiment(name: &str, title: &str, records: Vec<Record>) -> Result<(Expe
     if let Some(other) = records.iter().find(|other| conditions(other) != common) {
         return Err(format!("measurements of different conditions: {common}, and {}", conditions(other)));
     }
+    let replicated = || records.iter().filter(|record| record.figures.settings.n > 1);
+    let differs =
+        |one: &Record, other: &Record| one.for_f == other.for_f && one.figures.settings.n != other.figures.settings.n;
+    if let Some((one, other)) =
+        replicated().find_map(|one| Some((one, replicated().find(|other| differs(one, other))?)))
+    {
+        let (one, other) = (one.figures.settings.n, other.figures.settings.n);
+        return Err(format!("measurements with {one} replicas, and with {other}, for the same f"));
+    }
     let has_network = first.figures.network.is_some();
     let how = how(&records, &common);
     let protocols = distinct(records.iter().map(|record| record.contender.clone()));
@@ -136,10 +145,13 @@ fn how(records: &[Record], conditions: &str) -> How {
     }
     let rounds = records.iter().map(|record| record.round).max().unwrap_or(0);
     let first = &records[0];
+    let is_more = |record: &&Record| record.figures.settings.n > 3 * usize::from(record.for_f) + 1;
+    let more = records.iter().find(is_more).map(|record| format!(" --replicas {}", record.figures.settings.n));
     command += &format!(
-        " --protocols \"{}\" --f {} --clients {} --request {} --reply {} --rounds {rounds} --seconds {} --warmup {}",
+        " --protocols \"{}\" --f {}{} --clients {} --request {} --reply {} --rounds {rounds} --seconds {} --warmup {}",
         list(records, |record| record.contender.clone()),
         list(records, |record| record.for_f),
+        more.unwrap_or_default(),
         settings(|it| it.settings.clients),
         settings(|it| it.settings.request_bytes),
         settings(|it| it.settings.reply_bytes),

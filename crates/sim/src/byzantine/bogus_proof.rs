@@ -35,7 +35,7 @@ impl BogusProof {
         }
         let own = liar.keyring.sign(lie.clone());
         let mut reports: Vec<Signed<AbortReport>> = Vec::new();
-        for signer in liar.cluster.replicas().take(liar.cluster.strong()) {
+        for signer in liar.cluster.replicas.iter().take(liar.cluster.replicas.strong()) {
             let known = self.heard.iter().rev().find(|signed| signed.signer == signer).filter(|_| liar.rng.coin());
             reports.push(match known {
                 _ if signer == liar.me => own.clone(),
@@ -45,7 +45,7 @@ impl BogusProof {
             });
         }
         if liar.rng.per_mille(300) {
-            reports.truncate(liar.cluster.weak());
+            reports.truncate(liar.cluster.replicas.weak());
         }
         Some(Proof { reports })
     }

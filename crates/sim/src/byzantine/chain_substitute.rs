@@ -41,7 +41,7 @@ fn with_batch(history: Digest, message: &ChainMessage) -> Digest {
 
 /// This replica's own MACs, made anew for what the message says now. `None` where it is no place of a chain.
 pub(super) fn authenticate(liar: &Liar<'_>, message: &mut ChainMessage) -> Option<()> {
-    let topology = Topology::new(liar.cluster, liar.cluster.specification(message.instance).head);
+    let topology = Topology::new(liar.cluster.replicas, liar.cluster.specification(message.instance).head);
     let place = topology.place(liar.me);
     let statement = message.statement(&topology, place);
     for (index, (maker, receiver)) in topology.carried(place).enumerate() {
@@ -70,11 +70,11 @@ impl ChainSubstitute {
         let Some(lie) = copied.get(liar.rng.below(copied.len() as u64) as usize) else { return };
         let own = liar.keyring.sign(lie.clone());
         let reports = self.heard.values().chain([&own]);
-        let part = liar.cluster.part(self.stopped);
-        let Some(proof) = Proof::assemble(liar.cluster, part, reports) else { return };
-        let Some(history) = proof.abort_history(liar.cluster) else { return };
+        let ended = liar.cluster.specification(self.stopped);
+        let Some(proof) = Proof::assemble(&ended, reports) else { return };
+        let Some(history) = proof.abort_history(&ended) else { return };
         self.fed = Some((next, history.history()));
-        let topology = Topology::new(liar.cluster, what.head);
+        let topology = Topology::new(liar.cluster.replicas, what.head);
         let place = topology.place(liar.me);
         let message = SwitchMessage::Init(Arc::new(proof));
         let message = Message::Switch(Switch { instance: next, message });
@@ -150,7 +150,7 @@ impl Behaviour for ChainSubstitute {
             }
             self.heard.insert(signed.signer, (**signed).clone());
             // As soon as it is possible: the honest proof must come second.
-            if self.heard.len() + 1 == liar.cluster.strong() {
+            if self.heard.len() + 1 == liar.cluster.replicas.strong() {
                 self.feed(liar);
             }
         }

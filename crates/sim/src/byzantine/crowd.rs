@@ -57,7 +57,7 @@ impl Crowd {
 
     /// A group of requests, at this time of the client, for the operation of an honest request of its own.
     pub fn speak(&mut self, now: u64, cluster: &Cluster, keyring: &Keyring, of: &Request) -> Vec<(ReplicaId, Message)> {
-        let n = cluster.n as u64;
+        let n = cluster.replicas.n() as u64;
         let session = self.rng.below(self.sessions);
         let age = if self.rng.coin() { 0 } else { self.rng.below(cluster.limits.view_timeout.0) };
         let number = now.saturating_sub(age);
@@ -77,12 +77,12 @@ impl Crowd {
             let last = newer.authentication.tags.iter().count().saturating_sub(1);
             let newer = if self.rng.per_mille(self.spoilt) { with_spoilt_mac(newer, last) } else { newer };
             let to_all = self.rng.per_mille(self.to_all);
-            let heard = cluster.replicas().filter(|to| to_all || *to == entry);
+            let heard = cluster.replicas.iter().filter(|to| to_all || *to == entry);
             said.extend(heard.map(|to| (to, Message::Request(newer.clone()))));
         }
         let signed = request(session, number).sign(keyring);
         let some = self.rng.next();
-        let heard = cluster.replicas().filter(|to| *to != entry && some >> to.0 & 1 == 1);
+        let heard = cluster.replicas.iter().filter(|to| *to != entry && some >> to.0 & 1 == 1);
         said.extend(heard.map(|to| (to, Message::Request(signed.clone()))));
         said
     }

@@ -39,14 +39,14 @@ impl DifferentProofs {
 
     fn prove(&self, liar: &mut Liar<'_>, to: Principal) {
         let next = InstanceId(self.stopped.0 + 1);
-        let part = liar.cluster.part(self.stopped);
+        let what = liar.cluster.specification(self.stopped);
         let mut reports: Vec<Signed<AbortReport>> =
             self.heard.values().filter(|report| report.signer != liar.me).cloned().collect();
         liar.rng.shuffle(&mut reports);
-        reports.truncate(liar.cluster.strong() - 1);
+        reports.truncate(liar.cluster.replicas.strong() - 1);
         reports.extend(self.own(liar));
         reports.sort_by_key(|report| report.signer);
-        let Some(proof) = Proof::assemble(liar.cluster, part, reports.iter()) else { return };
+        let Some(proof) = Proof::assemble(&what, reports.iter()) else { return };
         let message = SwitchMessage::Init(Arc::new(proof));
         liar.say(to, &Message::Switch(Switch { instance: next, message }));
     }
@@ -74,7 +74,7 @@ impl Behaviour for DifferentProofs {
                 self.heard.clear();
             }
             let is_news = self.heard.insert(signed.signer, (**signed).clone()).is_none();
-            if is_news && self.heard.len() + 1 >= liar.cluster.strong() {
+            if is_news && self.heard.len() + 1 >= liar.cluster.replicas.strong() {
                 for to in liar.others() {
                     self.prove(liar, to);
                 }

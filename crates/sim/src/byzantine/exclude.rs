@@ -14,8 +14,8 @@ pub(super) struct Exclude {
 impl Behaviour for Exclude {
     fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
         let excluded = self.excluded.get_or_insert_with(|| {
-            let correct = liar.cluster.replicas().filter(|id| !liar.liars.contains(id));
-            correct.take(liar.cluster.all() - liar.cluster.strong()).collect()
+            let correct = liar.cluster.replicas.iter().filter(|id| !liar.liars.contains(id));
+            correct.take(liar.cluster.replicas.all() - liar.cluster.replicas.strong()).collect()
         });
         match to {
             Principal::Client(_) | Principal::Key(_) => {}

@@ -109,8 +109,8 @@ impl FicklePrimary {
         if self.waits && !goes_on && !anew || !liar.rng.per_mille(self.often) {
             return;
         }
-        let wanted = View(view.0 + if anew { liar.cluster.n as u64 } else { 1 });
-        let mut others: Vec<ReplicaId> = liar.cluster.replicas().filter(|id| *id != liar.me).collect();
+        let wanted = View(view.0 + if anew { liar.cluster.replicas.n() as u64 } else { 1 });
+        let mut others: Vec<ReplicaId> = liar.cluster.replicas.iter().filter(|id| *id != liar.me).collect();
         liar.rng.shuffle(&mut others);
         let scheme = if liar.rng.per_mille(700) { u64::from(goes_on) } else { 2 };
         let claims = liar.rng.per_mille(if goes_on { 800 } else { 200 });
@@ -137,7 +137,7 @@ impl FicklePrimary {
 fn one_prepares(liar: &mut Liar<'_>, batch: &Arc<Batch>, number: usize) -> (Option<Arc<Batch>>, u64) {
     match number {
         0 => (Some(batch.clone()), LATE),
-        number if number + 1 < liar.cluster.strong() => (Some(batch.clone()), SOON),
+        number if number + 1 < liar.cluster.replicas.strong() => (Some(batch.clone()), SOON),
         _ => (None, SOON),
     }
 }

@@ -36,13 +36,13 @@ impl JoinFlood {
                 join.stamps.iter_mut().for_each(|stamp| *stamp = first);
             }
             3 => {
-                for (stamp, replica) in join.stamps.iter_mut().zip(cluster.replicas()) {
+                for (stamp, replica) in join.stamps.iter_mut().zip(cluster.replicas.iter()) {
                     stamp.replica = replica;
                     stamp.time += Duration(rng.below(1 << 40));
                 }
             }
             4 => {
-                for (stamp, replica) in join.stamps.iter_mut().zip(cluster.replicas()) {
+                for (stamp, replica) in join.stamps.iter_mut().zip(cluster.replicas.iter()) {
                     stamp.replica = replica;
                     stamp.signature = keyring.sign_bytes(6, &stamp.time.0.to_le_bytes());
                 }
@@ -102,7 +102,7 @@ impl ClientBehaviour for JoinFlood {
                 false => Self::spoofed(rng, cluster, keyring, request),
             };
             let Some(lie) = lie else { continue };
-            lies.extend(cluster.replicas().map(|to| (to, Message::Request(lie.clone()))));
+            lies.extend(cluster.replicas.iter().map(|to| (to, Message::Request(lie.clone()))));
         }
         lies
     }

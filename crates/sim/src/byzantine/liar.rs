@@ -75,7 +75,7 @@ impl Liar<'_> {
     /// The other replicas.
     pub fn others(&self) -> Vec<Principal> {
         let me = self.me;
-        self.cluster.replicas().filter(|id| *id != me).map(Principal::Replica).collect()
+        self.cluster.replicas.iter().filter(|id| *id != me).map(Principal::Replica).collect()
     }
 
     /// An honest replica would say this now.

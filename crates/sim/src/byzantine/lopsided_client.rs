@@ -45,7 +45,7 @@ impl ClientBehaviour for LopsidedClient {
         if rng.per_mille(100) {
             instance = InstanceId(instance.0 + 1);
         }
-        let everybody = lie.authentication.tags.iter().len() == cluster.n;
+        let everybody = lie.authentication.tags.iter().len() == cluster.replicas.n();
         lie = Request::new(instance, lie.client, lie.timestamp, lie.read_only, operation.into());
         lie = lie.authenticate(cluster, keyring);
         if everybody {
@@ -57,7 +57,7 @@ impl ClientBehaviour for LopsidedClient {
                 0 => tags.truncate(1),
                 1 => tags.reverse(),
                 2 => tags.extend_from_within(..),
-                _ => tags.truncate(cluster.weak()),
+                _ => tags.truncate(cluster.replicas.weak()),
             }
             lie.authentication.tags = tags.into_iter().collect();
         }

@@ -79,14 +79,14 @@ impl ClientBehaviour for ManySessions {
         for _ in 0..self.burst {
             self.next += 1;
             let kind = rng.below(4);
-            if self.kinds >> kind & 1 == 0 || self.left < cluster.n as u64 {
+            if self.kinds >> kind & 1 == 0 || self.left < cluster.replicas.n() as u64 {
                 continue;
             }
             let message = self.message(rng, cluster, keyring, request, kind);
             let some = if rng.per_mille(100) { rng.next() } else { u64::MAX };
-            let heard = cluster.replicas().filter(|to| some >> to.0 & 1 == 1);
+            let heard = cluster.replicas.iter().filter(|to| some >> to.0 & 1 == 1);
             said.extend(heard.map(|to| (to, message.clone())));
-            self.left -= cluster.n as u64;
+            self.left -= cluster.replicas.n() as u64;
         }
         said
     }

@@ -37,7 +37,7 @@ impl ClientBehaviour for PanicStorm {
         request: &Request,
     ) -> Vec<(ReplicaId, Message)> {
         let mut storm = Vec::new();
-        for to in cluster.replicas() {
+        for to in cluster.replicas.iter() {
             // Ring knows a panic by its signature.
             if cluster.part(request.instance) == Part::RingFast && rng.coin() {
                 storm.push((to, Message::Request(request.clone().sign(keyring))));

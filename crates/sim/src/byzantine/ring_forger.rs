@@ -30,16 +30,16 @@ pub(super) struct RingForger {
 /// The way of a message and this replica's position on it, if this is a ring.
 pub(super) fn place(liar: &Liar<'_>, ring: &RingMessage, to: Principal) -> Option<(Path, usize)> {
     let what = liar.cluster.specification(ring.instance);
-    if what.part != Part::RingFast || !liar.cluster.contains(ring.entry) {
+    if what.part != Part::RingFast || !liar.cluster.replicas.contains(ring.entry) {
         return None;
     }
-    let path = Path::new(liar.cluster, what.head, ring.entry);
+    let path = Path::new(liar.cluster.replicas, what.head, ring.entry);
     let Principal::Replica(to) = to else { return None };
     let path = match ring.body {
-        Body::Probe(_) => Path::of_probe(liar.cluster, what.head, ring.entry),
+        Body::Probe(_) => Path::of_probe(liar.cluster.replicas, what.head, ring.entry),
         _ => path,
     };
-    let next = path.offset(to) + usize::from(ring.body.pass()) * liar.cluster.n;
+    let next = path.offset(to) + usize::from(ring.body.pass()) * liar.cluster.replicas.n();
     Some((path, next.checked_sub(1)?))
 }
 
@@ -103,7 +103,7 @@ impl RingForger {
             0 => lie.outcome = with_result(&lie.outcome, Vec::new().into()),
             1 => lie.history = Digest::of(Domain::Trace, &lie.history.0),
             2 => lie.position += 1,
-            _ => lie.entry.0 = (lie.entry.0 + 1) % liar.cluster.n as u8,
+            _ => lie.entry.0 = (lie.entry.0 + 1) % liar.cluster.replicas.n() as u8,
         }
         let tag = liar.keyring.tag(Principal::Client(lie.client), &lie.statement().bytes());
         let count = lie.tags.len();

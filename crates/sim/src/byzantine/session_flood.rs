@@ -41,7 +41,7 @@ impl ClientBehaviour for SessionFlood {
             }
             None => return Vec::new(),
         };
-        let to = ReplicaId(rng.below(cluster.n as u64) as u8);
+        let to = ReplicaId(rng.below(cluster.replicas.n() as u64) as u8);
         let panic = |session| {
             let client = ClientId { session, ..request.client };
             let message = SwitchMessage::Panic(Panic { client, timestamp: request.timestamp });

@@ -56,11 +56,11 @@ impl Memory {
         let (pending, reads) = (limits.pending_requests_max as u64, limits.pending_reads_max as u64);
         let requests = 2 * cluster.window() * limits.batch_requests_max as u64;
         // For what each other replica passes on there is one place more, and one for each replica's INIT and ruling.
-        let of_replicas = 3 * cluster.n as u64 - 1;
+        let of_replicas = 3 * cluster.replicas.n() as u64 - 1;
         // Who executes its log otherwise than before has all of it in hand until the right state is there.
         let slots = if dissent { 2 * cluster.window() * 64 } else { 2 * cluster.window() };
         let members = limits.members_max as u64;
-        let parties = (cluster.n + identities) as u64 + members;
+        let parties = (cluster.replicas.n() + identities) as u64 + members;
         let sessions = identities as u64 * limits.sessions_per_identity_max as u64 + 64 * members;
         let of_anything = [ENTRIES_MIN, pending, reads, requests, 2 * cluster.history_bound(), 4 * members];
         let entries_max = of_anything.into_iter().max().unwrap_or_default();

@@ -62,7 +62,7 @@ fn keyring(cluster: &Cluster, clients: usize, me: Principal) -> Keyring {
     };
     let identity = |id| (client(id).identity, Paper.public(&secret_of_client(id)));
     let keys = PublicKeys {
-        replicas: (0..cluster.n).map(|id| Paper.public(&secret_of_replica(id))).collect(),
+        replicas: (0..cluster.replicas.n()).map(|id| Paper.public(&secret_of_replica(id))).collect(),
         identities: (0..clients).map(identity).collect(),
     };
     Keyring::new(&Paper, cluster, me, secret, keys).expect("the keys belong together")
@@ -83,8 +83,8 @@ impl<S: Service> World<S> {
         };
         let mut world = Self {
             now: Instant(1_000_000),
-            replicas: (0..cluster.n).map(replica).collect(),
-            notices: vec![Vec::new(); cluster.n],
+            replicas: (0..cluster.replicas.n()).map(replica).collect(),
+            notices: vec![Vec::new(); cluster.replicas.n()],
             completed: vec![Vec::new(); clients],
             clients: (0..clients).map(caller).collect(),
             frames: VecDeque::new(),
@@ -187,7 +187,9 @@ impl<S: Service> World<S> {
             Destination::Replica(id) => vec![Principal::Replica(id)],
             Destination::Client(id) => vec![Principal::Client(id)],
             Destination::Key(key) => vec![Principal::Key(key)],
-            Destination::Replicas => self.cluster.replicas().map(Principal::Replica).filter(|id| *id != from).collect(),
+            Destination::Replicas => {
+                self.cluster.replicas.iter().map(Principal::Replica).filter(|id| *id != from).collect()
+            }
         };
         let arrives = self.now + DELAY;
         for to in receivers {

@@ -59,9 +59,12 @@ pub(super) struct Arguments {
     #[arg(long, value_delimiter = ',', default_values_t = [1, 10, 40],
         value_parser = clap::value_parser!(u64).range(1..=SESSIONS_MAX))]
     pub(super) clients: Vec<u64>,
-    /// How many replicas may lie or crash: there are 3 f + 1
+    /// How many replicas may lie or crash
     #[arg(long, value_delimiter = ',', default_values_t = [1], value_parser = clap::value_parser!(u8).range(0..=10))]
     pub(super) f: Vec<u8>,
+    /// How many replicas there are, at least 3 f + 1; unreplicated has one [default: 3 f + 1]
+    #[arg(long, value_name = "N", conflicts_with = "figure", value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub(super) replicas: Option<u8>,
     /// Bytes of an operation
     #[arg(long, value_name = "BYTES", value_delimiter = ',', default_values_t = [8],
         value_parser = clap::value_parser!(u32).range(8..=1 << 20))]
@@ -129,6 +132,7 @@ pub(super) fn run(arguments: &Arguments) -> Result {
     quit::on_request(move || for_signals.exit())?;
     let _cleanup = Cleanup(running.clone());
     let replicas = experiments.iter().map(|(experiment, _)| experiment.replicas_max()).max().unwrap_or(1);
+    let replicas = arguments.replicas.map_or(replicas, usize::from);
     let pace = Pace::new(&arguments.length, &experiments)?;
     running.laboratory.build(&arguments.network, replicas)?;
     let mut failed = 0;
@@ -184,6 +188,11 @@ fn experiments(arguments: &Arguments) -> Result<Vec<(Experiment, Vec<Contender>)
         }
         let protocols: Vec<_> = experiment.protocols.iter().map(|name| contender(name)).collect::<Result<_>>()?;
         check(&experiment, &protocols, arguments.auth)?;
+        if let Kind::Sweep(sweep) = &experiment.kind {
+            let subjects =
+                protocols.iter().flat_map(|it| sweep.points.iter().map(|point| subject(arguments, *it, point)));
+            subjects.into_iter().try_for_each(|subject| subject.check())?;
+        }
         Ok((experiment, protocols))
     };
     experiments.into_iter().map(complete).collect()
@@ -256,6 +265,24 @@ fn custom(arguments: &Arguments) -> Experiment {
     }
 }
 
+/// What is measured of one protocol at one point.
+fn subject(arguments: &Arguments, contender: Contender, point: &Point) -> Subject {
+    Subject {
+        contender,
+        f: point.f,
+        n: arguments.replicas,
+        clients: point.clients,
+        outstanding: 1,
+        request_bytes: point.request_bytes,
+        reply_bytes: point.reply_bytes,
+        durability: point.variant.and_then(|it| it.durability).map_or(arguments.durability, words::value),
+        channel: arguments.channel,
+        auth: contender.auth.unwrap_or(arguments.auth),
+        asked: Asked::Alike,
+        variant: point.variant,
+    }
+}
+
 /// One experiment under way.
 pub(super) struct Comparison<'a> {
     pub(super) arguments: &'a Arguments,
@@ -314,7 +341,7 @@ impl<'a> Comparison<'a> {
                 eprintln!("[{}] no time for {contender}, {point}", self.experiment.name);
                 continue;
             }
-            let subject = Subject { asked: sweep.asked, ..self.subject(contender, point) };
+            let subject = Subject { asked: sweep.asked, ..subject(self.arguments, contender, point) };
             let outcome = self.bench.measure_own(&subject);
             let what = format!("{contender}, {point}");
             let told = |it: &Figures| format!("{:.0} op/s, p50 {} µs", it.ops_per_s, it.p50_us);
@@ -336,7 +363,7 @@ impl<'a> Comparison<'a> {
             variant: None,
         };
         for &contender in self.contenders {
-            let subject = self.subject(contender, &point);
+            let subject = subject(self.arguments, contender, &point);
             let outcome = self.bench.follow(&subject, course);
             let told = |timeline: &course::Timeline| {
                 let ops: u64 = timeline.buckets.iter().sum();
@@ -357,7 +384,7 @@ impl<'a> Comparison<'a> {
                     let clients = requests + bezant_perf::switching::OTHER_SESSIONS;
                     let point = Point { f: *f, clients, request_bytes: *request_bytes, reply_bytes: 0, variant: None };
                     let history = History { requests, missing_percent, request_bytes: *request_bytes };
-                    let outcome = self.bench.measure_switch(&self.subject(contender, &point), history);
+                    let outcome = self.bench.measure_switch(&subject(self.arguments, contender, &point), history);
                     let what = format!("{contender}, {requests} requests, {missing_percent} % missing");
                     let told = |took: &bezant_perf::switching::Took| format!("{} µs", took.told.as_micros());
                     let Some(took) = self.tell(&what, outcome, told) else { continue };
@@ -368,23 +395,6 @@ impl<'a> Comparison<'a> {
                     }
                 }
             }
-        }
-    }
-
-    fn subject(&self, contender: Contender, point: &Point) -> Subject {
-        Subject {
-            contender,
-            f: point.f,
-            n: None,
-            clients: point.clients,
-            outstanding: 1,
-            request_bytes: point.request_bytes,
-            reply_bytes: point.reply_bytes,
-            durability: point.variant.and_then(|it| it.durability).map_or(self.arguments.durability, words::value),
-            channel: self.arguments.channel,
-            auth: contender.auth.unwrap_or(self.arguments.auth),
-            asked: Asked::Alike,
-            variant: point.variant,
         }
     }
 

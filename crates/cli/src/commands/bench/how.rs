@@ -79,7 +79,8 @@ fn custom_arguments(arguments: &Arguments) -> String {
         values.iter().map(T::to_string).collect::<Vec<_>>().join(",")
     }
     let Arguments { clients, f, request, reply, .. } = arguments;
-    format!("--clients {} --f {} --request {} --reply {reply}", list(clients), list(f), list(request))
+    let replicas = arguments.replicas.map_or(String::new(), |n| format!(" --replicas {n}"));
+    format!("--clients {} --f {}{replicas} --request {} --reply {reply}", list(clients), list(f), list(request))
 }
 
 /// What happens, in words.

@@ -30,9 +30,12 @@ pub(super) struct Arguments {
     /// The protocols, with commas between them; a schedule is in brackets
     #[arg(long, value_name = "LIST", value_parser = contender::parse_list)]
     protocols: Contenders,
-    /// How many replicas may lie or crash: there are 3 f + 1
+    /// How many replicas may lie or crash
     #[arg(long, value_delimiter = ',', default_values_t = [1], value_parser = clap::value_parser!(u8).range(0..=10))]
     f: Vec<u8>,
+    /// How many replicas there are, at least 3 f + 1; unreplicated has one [default: 3 f + 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
+    replicas: Option<u8>,
     /// How many clients, each with one request under way
     #[arg(long, value_delimiter = ',', default_values_t = [10],
         value_parser = clap::value_parser!(u64).range(1..=SESSIONS_MAX))]
@@ -95,6 +98,8 @@ pub(super) struct ReportArguments {
 
 /// Runs `bench matrix`.
 pub(super) fn run(arguments: &Arguments) -> Result {
+    let subjects = subjects(arguments);
+    subjects.iter().try_for_each(|(_, subject)| subject.check())?;
     let before = records(&arguments.append)?;
     let first = 1 + before.iter().map(|record| record.round).max().unwrap_or(0);
     let running = Running::default();
@@ -109,7 +114,6 @@ pub(super) fn run(arguments: &Arguments) -> Result {
         given: Vec::new(),
         running,
     };
-    let subjects = subjects(arguments);
     let replicas = subjects.iter().map(|(_, subject)| subject.replicas().0).max().unwrap_or(0);
     bench.running.laboratory.build(&arguments.network, replicas)?;
     let total = subjects.len() * arguments.rounds as usize;
@@ -145,7 +149,7 @@ fn subjects(arguments: &Arguments) -> Vec<(u8, Subject)> {
                         let subject = Subject {
                             contender,
                             f,
-                            n: None,
+                            n: arguments.replicas,
                             clients: clients as usize,
                             outstanding: 1,
                             request_bytes: request as usize,

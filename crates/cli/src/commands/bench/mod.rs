@@ -181,7 +181,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     };
     if let Some(file) = arguments.cluster.as_ref().filter(|_| arguments.operation.is_empty()) {
         let config = ClusterConfig::load(file).map_err(Failure::usage)?;
-        served::expect_ours(&files::members(&config), config.to_cluster().weak())?;
+        served::expect_ours(&files::members(&config), config.to_cluster().replicas.weak())?;
     }
     let for_signals = bench.running.clone();
     quit::on_request(move || for_signals.exit())?;

@@ -303,7 +303,7 @@ fn carry_out(command: &DemoCommand, cluster: &Shared, service: &Arc<Service>, js
         }
         DemoCommand::Status { json: as_json } => {
             let members = cluster.lock().members();
-            status::Overview::collect(&members, &service.probe()).show(json || as_json)
+            status::Overview::collect(&members, service.replicas(), &service.probe()).show(json || as_json)
         }
         DemoCommand::Quit => return Ok(Next::Quit),
     };

@@ -11,7 +11,8 @@ fn overview(lying: bool, suspected_by: &[u8]) -> Overview {
         suspected_by: if replica == 2 { suspected_by.iter().copied().collect() } else { BTreeSet::new() },
         lag: None,
     };
-    Overview { rows: (0..4).map(row).collect(), answering: Some(true), obstacle: None }
+    let replicas = Replicas::of(4).unwrap();
+    Overview { rows: (0..4).map(row).collect(), replicas, answering: Some(true), obstacle: None }
 }
 
 fn at_fault(overview: &Overview) -> Vec<u8> {
@@ -25,6 +26,16 @@ fn a_liar_is_named() {
     assert_eq!((at_fault(&lied), lied.is_healthy()), (vec![3], false));
     assert!(lied.show(false).contains("replica 3 is at fault: its answers differ"));
     assert!(lied.show(true).contains("\"at_fault\":[3]"));
+}
+
+/// How many may lie is what the cluster's file says, and not the most that so many replicas could tolerate.
+#[test]
+fn more_replicas_do_not_mean_more_liars() {
+    let mut ten = overview(false, &[]);
+    ten.replicas = Replicas::new(10, 1).unwrap();
+    assert!(ten.show(false).contains("n = 10: the answers stay right while at most 1 lie or crash."));
+    ten.rows[2].suspected_by = BTreeSet::from([0, 1]);
+    assert_eq!(at_fault(&ten), [2]);
 }
 
 #[test]

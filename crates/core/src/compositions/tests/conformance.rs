@@ -165,7 +165,7 @@ pub(super) fn trouble(run: &mut Run, rounds: usize, mut act: impl FnMut(&mut Run
             }
         }
         if run.random.once_in(12) {
-            isolated.set(Some(run.random.below(run.net.cluster.n) as u8));
+            isolated.set(Some(run.random.below(run.net.cluster.replicas.n()) as u8));
         } else if run.random.once_in(6) {
             isolated.set(None);
         }

@@ -26,7 +26,7 @@ fn net(f: usize, clients: u32, protocol: Protocol) -> Net {
 
 /// MACs made and checked by all replicas in order, then by all clients together.
 fn macs(net: &Net) -> Vec<u64> {
-    let parties = (0..net.cluster.n as u8).map(r).chain([c(0)]);
+    let parties = (0..net.cluster.replicas.n() as u8).map(r).chain([c(0)]);
     let count = |party: Principal| {
         let counters = net.keyring(party).counters();
         counters.macs_made.get() + counters.macs_checked.get()
@@ -148,7 +148,7 @@ fn submit_at(net: &mut Net, session: usize, operation: &[u8], entry: ReplicaId) 
     let Principal::Client(client) = c(session as u32) else { unreachable!() };
     let asks = |net: &Net, wait| {
         let at = Timestamp(net.now.0 + wait + 10);
-        Path::entry_for(&net.cluster, client, at, 0) == entry
+        Path::entry_for(net.cluster.replicas, client, at, 0) == entry
     };
     net.now.0 += (0..99).find(|wait| asks(net, *wait)).unwrap();
     net.submit(session, operation, false);
@@ -238,7 +238,8 @@ fn a_resilient_ring_costs_what_the_formulas_say() {
         net.sent.clear();
         let signatures = |net: &Net<Counter>| -> Vec<u64> {
             net.cluster
-                .replicas()
+                .replicas
+                .iter()
                 .map(|id| net.keyring(Principal::Replica(id)).counters().signatures_made.get())
                 .collect()
         };

@@ -93,7 +93,7 @@ pub(super) fn forged(run: &Run, liar: u8, frame: &Frame) -> Option<Message> {
     if frame.from != r(liar) {
         return None;
     }
-    let topology = Topology::new(&run.net.cluster, ReplicaId(0));
+    let topology = Topology::new(run.net.cluster.replicas, ReplicaId(0));
     let place = topology.place(ReplicaId(liar));
     let mut message = message.clone();
     let begin = run.net.hosts[next.0 as usize].replica.estate();

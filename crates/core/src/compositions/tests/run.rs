@@ -105,7 +105,7 @@ impl Run {
 
     /// A run of a cluster that is chosen in full.
     pub(super) fn of(cluster: Cluster, clients: u32, seed: u64) -> Self {
-        let seen = vec![Seen::default(); cluster.n];
+        let seen = vec![Seen::default(); cluster.replicas.n()];
         Self {
             seen,
             net: Net::of(cluster, clients, |_| Journal::default()),

@@ -78,7 +78,7 @@ impl Run {
     pub(super) fn stop(&mut self, instance: InstanceId) -> BTreeMap<u8, Report> {
         let session = self.net.clients.len() as u32 - 1;
         let mut reports = BTreeMap::new();
-        for id in 0..self.net.cluster.n as u8 {
+        for id in 0..self.net.cluster.replicas.n() as u8 {
             self.net.in_flight.clear();
             self.net.forge(c(session), r(id), panic(instance, session));
             self.round();
@@ -105,7 +105,7 @@ impl Run {
 
     /// Tells a client that an instance is active. It asks there if it waits for something.
     pub(super) fn redirect(&mut self, session: u32, instance: InstanceId) {
-        for id in 0..self.net.cluster.n as u8 {
+        for id in 0..self.net.cluster.replicas.n() as u8 {
             let message = SwitchMessage::Active(client(session));
             self.net.forge(r(id), c(session), Message::Switch(Switch { instance, message }));
         }
@@ -118,7 +118,8 @@ impl Run {
     /// If something that committed in their instance or before, and whose place is known, is not in it: abort order.
     pub(super) fn proved<'a>(&self, reports: impl IntoIterator<Item = &'a Report>) -> AbortHistory {
         let proof = proof(reports);
-        let history = proof.abort_history(&self.net.cluster).expect("f+1 reports have the beginning in common");
+        let ended = self.net.cluster.specification(proof.instance());
+        let history = proof.abort_history(&ended).expect("f+1 reports have the beginning in common");
         let instance = proof.instance();
         let told = |commit: &&super::run::Commit| commit.instance <= instance && commit.digest != Digest::ZERO;
         for commit in self.commits.iter().filter(told) {

@@ -115,7 +115,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             .filter(|known| known.value == value)
             .map(|known| (known.signer, known.signature))
             .collect();
-        if signatures.len() >= s.cluster.strong() {
+        if signatures.len() >= self.what.replicas.strong() {
             self.on_certificate(s, queue, Certificate { value, signatures });
         }
     }
@@ -136,7 +136,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             .map(|vote| vote.value)
             .filter(|value| (value.sequence, value.ruled) == (sequence, ruled) && value.root != mine);
         let roots = tally(otherwise.map(|value| value.root));
-        let agreed = roots.into_iter().find(|(_, count)| *count >= s.cluster.blocking());
+        let agreed = roots.into_iter().find(|(_, count)| *count >= self.what.replicas.blocking());
         let Some((root, _)) = agreed else { return };
         self.note_difference(s, sequence, root);
         if self.ahead.is_some() {
@@ -275,7 +275,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             None => {
                 let base = self.ledger.estate.newest_version().clone();
                 let patience = s.cluster.limits.status_interval.doubled(2, s.cluster.limits.view_timeout);
-                self.transfer = Some(Transfer::new(target, base, s.me, s.cluster.n, patience));
+                self.transfer = Some(Transfer::new(target, base, s.me, self.what.replicas.n(), patience));
             }
         }
         if !matches!(self.init, Init::Done) {
@@ -348,7 +348,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         let proved = self.ahead.take_if(|ahead| ahead.value.sequence <= sequence);
         let certificate = proved.filter(|proved| proved.value == certificate.value).unwrap_or(certificate);
         let diverged = self.version(sequence).is_some_and(|mine| mine.root() != root);
-        let is_proved = certificate.signatures.len() >= s.cluster.strong();
+        let is_proved = certificate.signatures.len() >= self.what.replicas.strong();
         if sequence <= self.executed_for_good() && !diverged {
             return;
         }

@@ -10,19 +10,19 @@ use alloc::vec::Vec;
 pub(crate) struct BackupClient;
 
 impl ClientHalf for BackupClient {
-    fn receivers(&self, at: &Asking<'_>, _timestamp: Timestamp) -> Vec<ReplicaId> {
-        at.cluster.replicas().collect()
+    fn receivers(&self, at: &Asking, _timestamp: Timestamp) -> Vec<ReplicaId> {
+        at.replicas.iter().collect()
     }
 
-    fn first(&self, at: &Asking<'_>, _timestamp: Timestamp, everybody: bool) -> Destination {
-        if everybody { Destination::Replicas } else { Destination::Replica(at.cluster.primary(at.view)) }
+    fn first(&self, at: &Asking, _timestamp: Timestamp, everybody: bool) -> Destination {
+        if everybody { Destination::Replicas } else { Destination::Replica(at.replicas.primary(at.view)) }
     }
 
-    fn counts(&self, _at: &Asking<'_>, _from: ReplicaId) -> bool {
+    fn counts(&self, _at: &Asking, _from: ReplicaId) -> bool {
         false
     }
 
-    fn weigh(&self, _at: &Asking<'_>, _responses: &BTreeMap<ReplicaId, Response>) -> Verdict {
+    fn weigh(&self, _at: &Asking, _responses: &BTreeMap<ReplicaId, Response>) -> Verdict {
         Verdict::Open
     }
 

@@ -48,8 +48,11 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
         let votes = self.votes_about(sequence);
         let most = tally(votes.iter().map(|vote| vote.value.root)).into_values().max().unwrap_or(0);
-        let is_hopeless = most + (s.cluster.n - votes.len()) < s.cluster.strong();
-        if (is_hopeless || again) && most < s.cluster.strong() && right(s.cluster, votes.iter()).is_some() {
+        let is_hopeless = most + (self.what.replicas.n() - votes.len()) < self.what.replicas.strong();
+        if (is_hopeless || again)
+            && most < self.what.replicas.strong()
+            && right(self.what.replicas, votes.iter()).is_some()
+        {
             return self.ask_for(s, self.ledger.estate.ruled(), &Ruling::Right(List(votes)));
         }
         if is_hopeless {
@@ -135,19 +138,19 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     fn weigh(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         let Some(outline) = self.scope(None) else { return };
         let outlines = self.dissent.about(outline);
-        if outlines.clone().count() < s.cluster.reachable() {
+        if outlines.clone().count() < self.what.replicas.reachable() {
             return;
         }
-        let block = last_block(s.cluster, outlines.map(|signed| &*signed.value.effects));
+        let block = last_block(self.what.replicas, outlines.map(|signed| &*signed.value.effects));
         let Some(block) = u32::try_from(block).ok().filter(|_| block < BLOCK) else { return };
         self.testify(s, Some(block));
         let scope = Scope { block: Some(block), ..outline };
         let of_block: Vec<Signed<Testimony>> = self.dissent.about(scope).cloned().collect();
         let effects = || of_block.iter().map(|signed| &*signed.value.effects);
-        if disputed(s.cluster, effects()).is_some() {
+        if disputed(self.what.replicas, effects()).is_some() {
             return self.ask_for(s, scope.ruled, &Ruling::Disputed(List(of_block)));
         }
-        if !is_unsettled(s.cluster, effects()) {
+        if !is_unsettled(self.what.replicas, effects()) {
             self.dissent.unsettled = None;
             return;
         }
@@ -161,7 +164,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             return;
         }
         let votes = self.votes_about(newest);
-        if let Some(some) = right_without_some(s.cluster, &votes) {
+        if let Some(some) = right_without_some(self.what.replicas, &votes) {
             self.ask_for(s, scope.ruled, &Ruling::Right(List(some)));
         } else {
             let (votes, testimonies) = (List(votes), List(of_block));
@@ -226,7 +229,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         (self.wrong, self.dissent.overruled) = (None, None);
         self.dissent.said.clear();
         self.dissent.fruitless = 0;
-        self.forget_unproved_transfer(s.cluster);
+        self.forget_unproved_transfer();
         self.vote_anew(s, queue, batch, back);
         // The order delivers again what follows.
         queue.retain(|effect| {
@@ -251,7 +254,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
         self.forget_votes_before(batch);
         self.dissent.overruled = Some(sequence);
-        self.forget_unproved_transfer(s.cluster);
+        self.forget_unproved_transfer();
         self.note_difference(s, sequence, root);
         if self.report.is_none() {
             self.fetch(s, certificate);
@@ -259,8 +262,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// A state that an earlier ruling was about need not be had any more.
-    fn forget_unproved_transfer(&mut self, cluster: &Cluster) {
-        self.transfer.take_if(|transfer| transfer.target().signatures.len() < cluster.strong());
+    fn forget_unproved_transfer(&mut self) {
+        let strong = self.what.replicas.strong();
+        self.transfer.take_if(|transfer| transfer.target().signatures.len() < strong);
     }
 
     /// Dissent 8: what was voted before follows another ruling.

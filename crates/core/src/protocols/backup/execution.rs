@@ -185,16 +185,16 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     fn execute(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, ordered: Ordered, firmness: Firmness) {
         let (sequence, view, instance) = (ordered.sequence, ordered.view, self.instance);
-        let (cluster, me, limited) = (s.cluster, s.me, self.is_limited());
+        let (replicas, me, limited) = (self.what.replicas, s.me, self.is_limited());
         let out = &mut *s.out;
         let executed =
-            self.ledger.estate.execute(cluster, ordered, firmness == Firmness::Final, |request, outcome, now| {
+            self.ledger.estate.execute(s.cluster, ordered, firmness == Firmness::Final, |request, outcome, now| {
                 if !now && !limited {
                     // Answered when it was executed; its client asks again if it needs to.
                     return;
                 }
                 let Request { client, timestamp, .. } = *request;
-                let outcome = abridged(cluster, me, client, timestamp, outcome);
+                let outcome = abridged(replicas, me, client, timestamp, outcome);
                 let reply = Reply { instance, view, sequence, client, timestamp, firmness, outcome };
                 out.send(request.asker(), reply.into());
             });

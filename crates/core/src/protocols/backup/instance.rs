@@ -40,8 +40,8 @@ impl<O: TotalOrder, S: Service> Abortable for Backup<O, S> {
         self.ledger.log.retain(entries);
     }
 
-    fn describe(&self, cluster: &Cluster, report: &mut Report) {
-        self.order.describe(cluster, report);
+    fn describe(&self, report: &mut Report) {
+        self.order.describe(report);
         report.abstaining = !self.order.may_vote();
         report.stable = self.stable.value.sequence;
         report.stable_root = self.stable.value.root;

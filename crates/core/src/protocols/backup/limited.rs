@@ -193,7 +193,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         requests.filter(|request| request.is_system()).find_map(|request| {
             // Whoever ordered it may have lied: what counts is what the proof proves, and that is the same everywhere.
             let proof = request.proof(s.cluster, s.keyring, self.instance)?;
-            proof.abort_history(s.cluster)
+            proof.abort_history(&s.cluster.specification(proof.instance()))
         })
     }
 

@@ -13,23 +13,23 @@ use alloc::vec::Vec;
 pub(crate) struct ChainClient;
 
 impl ClientHalf for ChainClient {
-    fn receivers(&self, at: &Asking<'_>, _timestamp: Timestamp) -> Vec<ReplicaId> {
-        let topology = Topology::new(at.cluster, at.head);
+    fn receivers(&self, at: &Asking, _timestamp: Timestamp) -> Vec<ReplicaId> {
+        let topology = Topology::new(at.replicas, at.head);
         topology.client_receivers().map(|place| topology.at(place)).collect()
     }
 
-    fn first(&self, at: &Asking<'_>, _timestamp: Timestamp, _everybody: bool) -> Destination {
+    fn first(&self, at: &Asking, _timestamp: Timestamp, _everybody: bool) -> Destination {
         Destination::Replica(at.head)
     }
 
-    fn counts(&self, at: &Asking<'_>, from: ReplicaId) -> bool {
-        let topology = Topology::new(at.cluster, at.head);
+    fn counts(&self, at: &Asking, from: ReplicaId) -> bool {
+        let topology = Topology::new(at.replicas, at.head);
         topology.is_last(topology.place(from))
     }
 
-    fn weigh(&self, at: &Asking<'_>, responses: &BTreeMap<ReplicaId, Response>) -> Verdict {
+    fn weigh(&self, at: &Asking, responses: &BTreeMap<ReplicaId, Response>) -> Verdict {
         // A repeated answer. Those of exactly the last f + 1 places count.
-        let needed = at.cluster.replicas().filter(|id| self.counts(at, *id)).count();
+        let needed = at.replicas.iter().filter(|id| self.counts(at, *id)).count();
         all_equal(responses, needed)
     }
 
@@ -51,8 +51,8 @@ impl ClientHalf for ChainClient {
 }
 
 /// What the tail's answer settles: it bears the MACs of all of the last f + 1 places.
-pub(crate) fn settles(at: &Asking<'_>, keyring: &Keyring, reply: ChainReply) -> Option<Settled> {
-    let topology = Topology::new(at.cluster, at.head);
+pub(crate) fn settles(at: &Asking, keyring: &Keyring, reply: ChainReply) -> Option<Settled> {
+    let topology = Topology::new(at.replicas, at.head);
     let statement = reply.statement();
     let bytes = statement.bytes();
     let last = || (0..=topology.tail()).filter(|place| topology.is_last(*place));

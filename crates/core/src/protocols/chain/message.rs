@@ -2,12 +2,13 @@
 
 use super::topology::Topology;
 use crate::auth::{Keyring, Tag};
-use crate::cluster::{Cluster, REPLICAS_MAX};
+use crate::cluster::Cluster;
 use crate::digest::{Digest, Domain};
 use crate::ids::{ClientId, InstanceId, Principal, Timestamp};
 use crate::message::{Outcome, Request};
 use crate::protocols::speculative::{self, BATCH_MAX};
 use crate::rejection::Rejection;
+use crate::replicas::REPLICAS_MAX;
 use crate::service::Proposal;
 use crate::spoken::{Cover, Spoken, from_replica};
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};

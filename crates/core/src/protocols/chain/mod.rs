@@ -11,13 +11,13 @@
 //! * Chain 3. A replica first checks the MAC of its direct predecessor; if that is bad, the message is not the
 //!   predecessor's, and is dropped. Then come the other MACs meant for it, position, history and agreed values; if
 //!   anything is wrong it stops. Otherwise it logs the batch, adds its own MACs for its successors and passes on. The
-//!   places from f execute first and compare: who has other results than the place before stops. Those from 2f vouch
+//!   places from f execute first and compare: who has other results than the place before stops. The last f+1 vouch
 //!   for results and history to the client.
 //! * Chain 4. The client accepts the tail's answer with the MACs of all of the last f+1 places.
 //!
 //! # Who vouches to whom
-//! A replica before place 2f makes MACs for the next f+1 places, one from 2f on for all that follow and the client; the
-//! client for the first f+1. A MAC travels along until it reaches its receiver. So among the f+1 whose MACs a replica
+//! A replica makes MACs for the next f+1 places; one of the last f+1 for all that follow and the client; the client for
+//! the first f+1. A MAC travels along until it reaches its receiver. So among the f+1 whose MACs a replica
 //! checks is a correct one, if there are so many before it: by induction every correct replica before has logged the
 //! batch. [`topology`] has the sets.
 //!
@@ -26,7 +26,7 @@
 //! only, so a replica initialised with another history could be fed the same request: abs-S1). The client's f+1
 //! MACs include a correct one, so every correct replica before it has logged this history, and with the tail's MAC all
 //! have. Those from place f on cover results and [effects](crate::dissent) as well, so by the same induction all
-//! correct replicas of the last 2f+1 places have executed identically what a client accepts: f+1 at least.
+//! correct replicas of the last n−f places have executed identically what a client accepts: n−2f at least.
 //!
 //! # Why it is live
 //! With no failure a batch takes n hops. The head is another replica in each instance (abs-P1).
@@ -44,8 +44,8 @@
 //!   the paper the first 2f do: then two halves that execute otherwise could both be acknowledged.
 //!
 //! # Cost
-//! MACs per request with batches of b: place p makes and checks [p ≤ f] + [p ≥ 2f] + (min(p, f+1) + |Succ(p)|) / b. The
-//! most is 1 + (2f+1)/b, at places f and 2f. n + 1 messages per batch of one, 3f + 2 delays.
+//! With n = 3f + 1, MACs per request with batches of b: place p makes and checks [p ≤ f] + [p ≥ 2f] + (min(p, f+1) +
+//! |Succ(p)|) / b. The most is 1 + (2f+1)/b, at places f and 2f. n + 1 messages per batch of one, n + 1 delays.
 
 pub(crate) mod client;
 mod message;

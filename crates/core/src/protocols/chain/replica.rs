@@ -3,9 +3,8 @@
 use super::message::{ChainMessage, ChainReply, ReplyStatement, Speaker, results_digest};
 use super::topology::Topology;
 use crate::auth::Authenticator;
-use crate::cluster::Cluster;
 use crate::digest::Digest;
-use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, Timestamp, View};
+use crate::ids::{ClientId, Principal, ReplicaId, Timestamp, View};
 use crate::machine::Destination;
 use crate::message::{Outcome, Request};
 use crate::notice::Report;
@@ -13,6 +12,7 @@ use crate::protocols::speculative::{
     AHEAD_MAX, Ahead, Load, Queue, Speculation, SpeculativeTimer, Standing, as_its_speculation, weight,
 };
 use crate::rejection::Rejection;
+use crate::schedule::Specification;
 use crate::service::Service;
 use crate::stop::StopReason;
 use crate::switching::{Abortable, Heard, Ledger, Steps, Surroundings};
@@ -50,14 +50,9 @@ struct Executed {
 
 impl<S: Service> Chain<S> {
     /// An instance that begins with what the ledger holds.
-    pub(crate) fn open(
-        instance: InstanceId,
-        topology: Topology,
-        me: ReplicaId,
-        watches_load: bool,
-        ledger: Ledger<S>,
-    ) -> Self {
-        let (base, place) = (Speculation::open(instance, ledger), topology.place(me));
+    pub(crate) fn open(what: Specification, me: ReplicaId, ledger: Ledger<S>) -> Self {
+        let topology = Topology::new(what.replicas, what.head);
+        let (base, place) = (Speculation::open(what, ledger), topology.place(me));
         Self {
             base,
             topology,
@@ -66,7 +61,7 @@ impl<S: Service> Chain<S> {
             early: Ahead::default(),
             confirmed: false,
             inherited: BTreeMap::new(),
-            load: Load::new(watches_load),
+            load: Load::new(what.watches_load),
         }
     }
 
@@ -111,7 +106,7 @@ impl<S: Service> Chain<S> {
     /// Chain 2: the init history travels like a batch, of nothing, as long as nothing else has (abs-L4): so that
     /// what is in it can be answered.
     fn pass_on_init(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
-        if self.place != 0 || self.base.is_stopped() || self.base.has_logged() || self.base.instance.0 == 1 {
+        if self.place != 0 || self.base.is_stopped() || self.base.has_logged() || self.base.what.number.0 == 1 {
             return;
         }
         s.step("Chain 2");
@@ -125,7 +120,7 @@ impl<S: Service> Chain<S> {
     fn confirm(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         self.confirmed = true;
         for (client, timestamp) in core::mem::take(&mut self.inherited) {
-            let asked = Request::new(self.base.instance, client, timestamp, false, Bytes::new());
+            let asked = Request::new(self.base.what.number, client, timestamp, false, Bytes::new());
             if let Standing::Done { position, history, outcome } = self.base.standing(s, &asked) {
                 self.base.respond(s, &asked, position, history, &outcome);
             }
@@ -147,7 +142,7 @@ impl<S: Service> Chain<S> {
 
     fn batch(&self, s: &Surroundings<'_, impl Speaker>, requests: Vec<Request>) -> ChainMessage {
         ChainMessage {
-            instance: self.base.instance,
+            instance: self.base.what.number,
             first: self.base.ledger.log.length() + 1,
             proposal: self.base.propose(s),
             requests,
@@ -234,7 +229,7 @@ impl<S: Service> Chain<S> {
             return self.base.stop(s, StopReason::OtherBeginning, false);
         }
         let effects = self.base.ledger.estate.effects();
-        if self.place > s.cluster.f && message.results != results_digest(&[], effects) {
+        if self.topology.compares(self.place) && message.results != results_digest(&[], effects) {
             return self.base.stop(s, OTHER_RESULTS, false);
         }
         self.finish_empty(s, message);
@@ -307,7 +302,7 @@ impl<S: Service> Chain<S> {
             executed = self.execute(s);
             let digests: Vec<Digest> = executed.iter().map(|done| done.outcome.digest()).collect();
             message.results = results_digest(&digests, self.base.ledger.estate.effects());
-            if self.place > s.cluster.f && claimed.is_some_and(|(_, results)| results != message.results) {
+            if self.topology.compares(self.place) && claimed.is_some_and(|(_, results)| results != message.results) {
                 return self.base.stop(s, OTHER_RESULTS, false);
             }
             if self.topology.is_last(self.place) {
@@ -411,7 +406,7 @@ impl<S: Service> Abortable for Chain<S> {
         self.queue.clients().chain(self.base.unconfirmed_clients()).collect()
     }
 
-    fn describe(&self, _cluster: &Cluster, report: &mut Report) {
+    fn describe(&self, report: &mut Report) {
         report.requests_executed = self.base.requests_logged();
         report.pending_requests = self.queue.len();
     }

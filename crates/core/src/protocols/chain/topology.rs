@@ -1,60 +1,65 @@
 //! Who authenticates what for whom: the sets of section 5.2 of the paper, as functions of places in the chain.
 //!
-//! The place of a replica is its distance from the head, 0 to 3f. The client stands before place 0 and after place 3f.
+//! The place of a replica is its distance from the head, 0 to n−1. The client stands before place 0 and after the last.
+//! The paper writes the sets for n = 3f + 1, where the last f+1 places begin with 2f. What they are for holds for every
+//! n: f+1 places in a row have a correct replica among them.
 
-use crate::cluster::Cluster;
 use crate::ids::ReplicaId;
+use crate::replicas::Replicas;
 use core::ops::RangeInclusive;
 
 /// The chain of one instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Topology {
     head: ReplicaId,
-    n: usize,
-    f: usize,
+    replicas: Replicas,
 }
 
 impl Topology {
     /// The chain that begins with this head.
-    pub const fn new(cluster: &Cluster, head: ReplicaId) -> Self {
-        Self { head, n: cluster.n, f: cluster.f }
+    pub const fn new(replicas: Replicas, head: ReplicaId) -> Self {
+        Self { head, replicas }
     }
 
     /// The place of a replica.
     pub const fn place(&self, replica: ReplicaId) -> usize {
-        (replica.0 as usize + self.n - self.head.0 as usize) % self.n
+        self.replicas.distance(self.head, replica)
     }
 
     /// The replica at a place.
     pub const fn at(&self, place: usize) -> ReplicaId {
-        ReplicaId(((self.head.0 as usize + place) % self.n) as u8)
+        self.replicas.after(self.head, place)
     }
 
     /// The last place: the tail, which answers.
     pub const fn tail(&self) -> usize {
-        self.n - 1
+        self.replicas.n() - 1
     }
 
-    /// Succ(c): the places whose replicas check the client's MACs, 0 to f.
+    /// Succ(c): the places whose replicas check the client's MACs, the first f+1.
     pub const fn client_receivers(&self) -> RangeInclusive<usize> {
-        0..=self.f
+        0..=self.replicas.weak() - 1
     }
 
     /// Whether the replica at this place executes before it passes on, and vouches for the results to those behind it:
-    /// f to 3f.
+    /// all but the first f.
     pub const fn executes(&self, place: usize) -> bool {
-        place >= self.f
+        place + 1 >= self.replicas.weak()
     }
 
-    /// Whether the replica at this place vouches to the client: 2f to 3f.
+    /// Whether the replica at this place compares what it came to with what the place before did.
+    pub const fn compares(&self, place: usize) -> bool {
+        place > 0 && self.executes(place - 1)
+    }
+
+    /// Whether the replica at this place vouches to the client: the last f+1.
     pub const fn is_last(&self, place: usize) -> bool {
-        place >= 2 * self.f
+        self.reply_tags(place) > 0
     }
 
     /// Succ(p) among replicas: the next f+1 places, or all that are left.
     pub fn successors(&self, place: usize) -> RangeInclusive<usize> {
-        let end = if self.is_last(place) { self.tail() } else { (place + self.f + 1).min(self.tail()) };
-        place + 1..=end
+        place + 1..=(place + self.replicas.weak()).min(self.tail())
     }
 
     /// Pred(q) among replicas: whose MACs the replica at place q checks.
@@ -74,12 +79,12 @@ impl Topology {
 
     /// How many MACs of a client travel with each of its requests on the link that leaves a place.
     pub const fn client_tags(&self, place: usize) -> usize {
-        self.f.saturating_sub(place)
+        self.replicas.weak().saturating_sub(place + 1)
     }
 
     /// How many MACs for the client travel with each request on the link that leaves a place.
     pub const fn reply_tags(&self, place: usize) -> usize {
-        (place + 1).saturating_sub(2 * self.f)
+        (place + self.replicas.weak()).saturating_sub(self.tail())
     }
 }
 
@@ -89,7 +94,7 @@ mod tests {
     use alloc::vec::Vec;
 
     fn topology(f: usize) -> Topology {
-        Topology::new(&Cluster::of([0; 16], 3 * f + 1).unwrap(), ReplicaId(0))
+        Topology::new(Replicas::of(3 * f + 1).unwrap(), ReplicaId(0))
     }
 
     /// The sets of `docs/papers/abstract.md`, for f = 1 and 2.
@@ -123,9 +128,33 @@ mod tests {
         }
     }
 
+    /// What the module of Chain says of every n: those whose MACs are checked, those who vouch to the client, and those
+    /// who check the client's are f+1 each, or all that are before; and n−f execute.
+    #[test]
+    fn each_set_has_a_correct_replica_for_every_n() {
+        for (n, f) in (1..=64).flat_map(|n| (0..=(n - 1) / 3).map(move |f| (n, f))) {
+            let topology = Topology::new(Replicas::new(n, f).unwrap(), ReplicaId(0));
+            let count = |is: &dyn Fn(usize) -> bool| (0..n).filter(|place| is(*place)).count();
+            for place in 0..n {
+                assert_eq!(topology.predecessors(place).count(), place.min(f + 1), "{n}, {f}");
+                let client = topology.client_receivers().contains(&place);
+                assert!(topology.predecessors(place).count() + usize::from(client) > 0, "{n}, {f}");
+            }
+            assert_eq!(count(&|place| topology.is_last(place)), f + 1);
+            assert_eq!(count(&|place| topology.client_receivers().contains(&place)), f + 1);
+            assert_eq!(count(&|place| topology.executes(place)), n - f);
+            assert_eq!(count(&|place| topology.compares(place)), n - f - 1);
+            assert_eq!(topology.reply_tags(topology.tail()), f + 1);
+            assert!(
+                (0..n).all(|place| !topology.is_last(place) || topology.executes(place)),
+                "who vouches has executed"
+            );
+        }
+    }
+
     #[test]
     fn places_count_from_the_head() {
-        let turned = Topology::new(&Cluster::of([0; 16], 4).unwrap(), ReplicaId(3));
+        let turned = Topology::new(Replicas::of(4).unwrap(), ReplicaId(3));
         assert_eq!((0..4).map(|id| turned.place(ReplicaId(id))).collect::<Vec<_>>(), [1, 2, 3, 0]);
         assert_eq!(turned.at(1), ReplicaId(0));
     }

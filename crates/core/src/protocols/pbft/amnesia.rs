@@ -59,7 +59,7 @@ impl Pbft {
 
     /// PBFT 11.
     pub(super) fn ask_what_is_forgotten(&self, context: &mut Ctx<'_>) {
-        let others = context.cluster.n - 1;
+        let others = self.replicas.n() - 1;
         let asks = |abstention: &&Abstention| abstention.marks.is_none() && abstention.reports.len() < others;
         if let Some(abstention) = self.abstention.as_ref().filter(asks) {
             context.step("PBFT 11");
@@ -89,12 +89,12 @@ impl Pbft {
         let Some(abstention) = &mut self.abstention else { return };
         if abstention.marks.is_none() {
             let reached = abstention.reports.values().filter(|(view, last)| *view <= begun && *last <= low);
-            let enough = context.cluster.strong().min(context.cluster.n - 1).max(1);
+            let enough = self.replicas.strong().min(self.replicas.n() - 1).max(1);
             let Some(view) = reached.clone().map(|(view, _)| *view).max().filter(|_| reached.count() >= enough) else {
                 return;
             };
             context.step("PBFT 12");
-            let last = View(view.0 + context.cluster.n as u64 - 1);
+            let last = View(view.0 + self.replicas.n() as u64 - 1);
             abstention.marks = Some((last, low));
             self.promised = self.promised.max(low);
             context.push(OrderEffect::Persist(PbftRecord::Abstain(Some((last, low)))));

@@ -43,7 +43,7 @@ impl Pbft {
         }
         let is_valid = is_valid(context, &batch.proposal, requests.iter().copied());
         if !are_distinct(requests.into_iter()) {
-            context.reject(context.cluster.primary(self.view), Rejection::BadBatch);
+            context.reject(self.replicas.primary(self.view), Rejection::BadBatch);
             return false;
         }
         if !vouched {

@@ -34,9 +34,9 @@ use super::message::{Claim, ViewChange};
 use crate::auth::Certificate;
 use crate::batch::Batch;
 use crate::checkpoint::Checkpoint;
-use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::ids::Sequence;
+use crate::replicas::Replicas;
 use alloc::vec::Vec;
 
 /// What a new view starts from.
@@ -48,7 +48,7 @@ pub(super) struct Decision {
     pub(super) chosen: Vec<Digest>,
 }
 
-/// Decides, or returns `None` if more view changes are needed.
+/// Decides on no more positions than fit into a window, or returns `None` if more view changes are needed.
 ///
 /// A digest d at position n is chosen if some replica claims that it prepared there in view v, and
 /// - pbft-A1: 2f+1 replicas claim nothing there, or something in an earlier view, or the same: so nothing else can have
@@ -56,9 +56,13 @@ pub(super) struct Decision {
 /// - pbft-A2: f+1 replicas accepted d there in v or later: so a correct one did, and d is authentic.
 ///
 /// The null batch is chosen if (B) 2f+1 replicas claim nothing there: then nothing can have committed.
-pub(super) fn decide<'a>(cluster: &Cluster, view_changes: impl Iterator<Item = &'a ViewChange>) -> Option<Decision> {
+pub(super) fn decide<'a>(
+    replicas: Replicas,
+    window: u64,
+    view_changes: impl Iterator<Item = &'a ViewChange>,
+) -> Option<Decision> {
     let view_changes: &[&ViewChange] = &view_changes.collect::<Vec<_>>();
-    if view_changes.len() < cluster.strong() {
+    if view_changes.len() < replicas.strong() {
         return None;
     }
     let stable = view_changes.iter().map(|vc| &vc.stable).max_by_key(|stable| stable.value)?.clone();
@@ -67,8 +71,8 @@ pub(super) fn decide<'a>(cluster: &Cluster, view_changes: impl Iterator<Item = &
     let mut chosen = Vec::new();
     let mut sequence = low.next();
     // Nobody who is correct claims more than a window, and no claims make this go on for longer.
-    while high.is_some_and(|high| sequence <= high) && (chosen.len() as u64) < cluster.window() {
-        chosen.push(decide_at(cluster, view_changes, sequence)?);
+    while high.is_some_and(|high| sequence <= high) && (chosen.len() as u64) < window {
+        chosen.push(decide_at(replicas, view_changes, sequence)?);
         sequence = sequence.next();
     }
     // What is free at the end is free for any batch. A null batch that prepared there is not: it may be committed.
@@ -81,7 +85,7 @@ pub(super) fn decide<'a>(cluster: &Cluster, view_changes: impl Iterator<Item = &
 
 /// The batch that may have been committed at a position, `Some(None)` if none can have been, or `None` if that cannot
 /// be told yet.
-fn decide_at(cluster: &Cluster, view_changes: &[&ViewChange], sequence: Sequence) -> Option<Option<Digest>> {
+fn decide_at(replicas: Replicas, view_changes: &[&ViewChange], sequence: Sequence) -> Option<Option<Digest>> {
     let prepared: Vec<Option<&Claim>> =
         view_changes.iter().map(|vc| vc.prepared.iter().find(|claim| claim.sequence == sequence)).collect();
     let mut candidates: Vec<&Claim> = prepared.iter().flatten().copied().collect();
@@ -103,11 +107,11 @@ fn decide_at(cluster: &Cluster, view_changes: &[&ViewChange], sequence: Sequence
                 })
             })
             .count();
-        if compatible >= cluster.strong() && accepted >= cluster.weak() {
+        if compatible >= replicas.strong() && accepted >= replicas.weak() {
             return Some(Some(candidate.digest));
         }
     }
-    (prepared.iter().filter(|claim| claim.is_none()).count() >= cluster.strong()).then_some(None)
+    (prepared.iter().filter(|claim| claim.is_none()).count() >= replicas.strong()).then_some(None)
 }
 
 #[cfg(test)]
@@ -115,6 +119,7 @@ mod tests {
     use super::super::slot::Slot;
     use super::*;
     use crate::checkpoint::genesis;
+    use crate::cluster::{ClientAuth, Cluster, Limits};
     use crate::ids::{InstanceId, View};
     use alloc::collections::BTreeSet;
     use alloc::vec;
@@ -130,7 +135,7 @@ mod tests {
 
     fn decided(view_changes: &[ViewChange]) -> Option<Vec<Digest>> {
         let cluster = Cluster::of([0; 16], 4).unwrap();
-        decide(&cluster, view_changes.iter()).map(|decision| decision.chosen)
+        decide(cluster.replicas, cluster.window(), view_changes.iter()).map(|decision| decision.chosen)
     }
 
     #[test]
@@ -287,12 +292,14 @@ mod tests {
 
         /// The adversary begins a view in one way, with the VIEW-CHANGEs that it likes.
         fn begin(&mut self, view: View, left: &[ViewChange], entered: &mut BTreeSet<usize>) {
-            let n = self.cluster.n - self.cluster.f;
+            let n = self.cluster.replicas.reachable();
             let heard: Vec<bool> = (0..n).map(|_| self.choose(4) > 0).collect();
             let mut all: Vec<ViewChange> =
                 left.iter().zip(&heard).filter(|(_, heard)| **heard).map(|(one, _)| one.clone()).collect();
-            all.extend((0..self.cluster.f).map(|_| self.lie(view)).collect::<Vec<_>>());
-            let Some(Decision { chosen, .. }) = decide(&self.cluster, all.iter()) else { return };
+            all.extend((0..self.cluster.replicas.faults()).map(|_| self.lie(view)).collect::<Vec<_>>());
+            let Some(Decision { chosen, .. }) = decide(self.cluster.replicas, self.cluster.window(), all.iter()) else {
+                return;
+            };
             let chosen = chosen.first().copied();
             assert!(self.committed.is_none() || chosen == self.committed, "{view} loses what was committed");
             let learn: Vec<usize> = (0..n).filter(|_| self.choose(3) > 0).collect();
@@ -307,7 +314,7 @@ mod tests {
 
         fn order(&mut self, view: View, entered: &BTreeSet<usize>) {
             // The liars accept and prepare whatever there is.
-            let enough = self.cluster.strong() - self.cluster.f;
+            let enough = self.cluster.replicas.strong() - self.cluster.replicas.faults();
             for digest in (0..=3).map(|byte| if byte == 0 { Batch::null().digest() } else { Digest([byte; 32]) }) {
                 let of = |one: &Correct| one.slot.pre_prepared == Some((view, digest));
                 let accepted: Vec<usize> = entered.iter().copied().filter(|id| of(&self.correct[*id])).collect();
@@ -334,10 +341,11 @@ mod tests {
         /// and what they choose one of them has prepared and therefore has.
         #[test]
         fn the_choice_is_total_after_any_history_and_keeps_what_committed(
-            f in 1usize..3, views in 1u64..12, choices in prop::collection::vec(any::<u8>(), 1_500),
+            f in 1usize..3, spare in 0usize..4, views in 1u64..12, choices in prop::collection::vec(any::<u8>(), 1_500),
         ) {
-            let cluster = Cluster::of([0; 16], 3 * f + 1).unwrap();
-            let correct = (0..=2 * f).map(|_| Correct::default()).collect();
+            let n = 3 * f + 1 + spare;
+            let cluster = Cluster::new([0; 16], n, f, ClientAuth::Hybrid, Limits::default()).unwrap();
+            let correct = (0..n - f).map(|_| Correct::default()).collect();
             let mut world = World { cluster, correct, choices, committed: None };
             for view in 1..=views {
                 world.run(View(view));
@@ -348,7 +356,7 @@ mod tests {
                 world.correct.iter_mut().for_each(|one| one.learn(last, chosen));
             }
             let all: Vec<ViewChange> = world.correct.iter().map(Correct::view_change).collect();
-            let decision = decide(&world.cluster, all.iter());
+            let decision = decide(world.cluster.replicas, world.cluster.window(), all.iter());
             prop_assert!(decision.is_some(), "{all:?}");
             let chosen = decision.unwrap().chosen.first().copied();
             prop_assert!(world.committed.is_none() || chosen == world.committed);
@@ -359,7 +367,9 @@ mod tests {
             prop_assert!(at_hand);
             // A liar's word may spoil this choice, and nobody have what it names; but it does not spoil what is safe.
             let lie = world.lie(View(views + 1));
-            let with = decide(&world.cluster, all.iter().chain([&lie])).and_then(|with| with.chosen.first().copied());
+            let Cluster { replicas, .. } = world.cluster;
+            let with = decide(replicas, world.cluster.window(), all.iter().chain([&lie]));
+            let with = with.and_then(|with| with.chosen.first().copied());
             prop_assert!(world.committed.is_none() || with == world.committed);
         }
     }

@@ -69,7 +69,7 @@ impl Pbft {
         if self.batch(digest).is_some() {
             return;
         }
-        let ask = self.someone(context, context.cluster.primary(self.view));
+        let ask = self.someone(context, self.replicas.primary(self.view));
         self.wanted_batches.insert(digest, (sequence, ask));
         context.push(OrderEffect::Send(ask, PbftMessage::FetchBatch(Position { sequence, digest })));
     }
@@ -81,14 +81,14 @@ impl Pbft {
             known.length = reference.length.max(known.length);
             return;
         }
-        let ask = self.someone(context, context.cluster.primary(self.view));
+        let ask = self.someone(context, self.replicas.primary(self.view));
         self.wanted_bodies.insert(reference.digest, (sequence, reference, ask));
         context.push(OrderEffect::Send(ask, PbftMessage::FetchRequest(reference.digest)));
     }
 
     /// `first`, or the next replica if that is ourselves.
     pub(super) fn someone(&self, context: &Ctx<'_>, first: ReplicaId) -> ReplicaId {
-        if first == context.me { context.cluster.next_replica(first) } else { first }
+        if first == context.me { self.replicas.next(first) } else { first }
     }
 
     /// Somebody lacks a batch.

@@ -39,7 +39,7 @@ impl PrePrepare {
     /// proofs.
     pub fn bytes_max(cluster: &Cluster) -> u64 {
         let limits = &cluster.limits;
-        let request = 148 + Tag::BYTES * cluster.n;
+        let request = 148 + Tag::BYTES * cluster.replicas.n();
         let operations = limits.batch_bytes_max.max(limits.operation_bytes_max.min(limits.inline_bytes_max));
         (256 + limits.batch_requests_max * request + operations) as u64
     }
@@ -138,7 +138,7 @@ impl Wire for NewView {
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
         let view = Wire::decode(reader)?;
-        let view_changes: Vec<Signed<ViewChange>> = reader.list(crate::cluster::REPLICAS_MAX)?;
+        let view_changes: Vec<Signed<ViewChange>> = reader.list(crate::replicas::REPLICAS_MAX)?;
         if view_changes.windows(2).any(|pair| pair[0].signer >= pair[1].signer) {
             return Err(WireError::NotCanonical);
         }
@@ -157,7 +157,7 @@ impl NewView {
         const CLAIM: u64 = 48;
         /// Signer, signature.
         const SIGNATURE: u64 = 65;
-        let (n, window) = (cluster.n as u64, cluster.window());
+        let (n, window) = (cluster.replicas.n() as u64, cluster.window());
         let view_change = 160 + SIGNATURE * n + 2 * CLAIM * window;
         256 + n * view_change + Digest::BYTES as u64 * window
     }
@@ -420,10 +420,10 @@ mod tests {
             let claims: Vec<Claim> = (1..=cluster.window()).map(claim).collect();
             let signature = Signature([0; 64]);
             let mut stable = crate::checkpoint::genesis(InstanceId(1), Digest::ZERO);
-            stable.signatures = cluster.replicas().map(|id| (id, signature)).collect();
+            stable.signatures = cluster.replicas.iter().map(|id| (id, signature)).collect();
             let value = ViewChange { view: View(1), stable, prepared: claims.clone(), pre_prepared: claims };
             let signed = |signer| Signed { value: value.clone(), signer, signature };
-            let view_changes = cluster.replicas().map(signed).collect();
+            let view_changes = cluster.replicas.iter().map(signed).collect();
             let chosen = vec![Digest::ZERO; cluster.window() as usize];
             let value = NewView { view: View(1), view_changes, chosen };
             let new_view = PbftMessage::NewView(Arc::new(Signed { value, signer: ReplicaId(0), signature }));

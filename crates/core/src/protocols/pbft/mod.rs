@@ -69,7 +69,7 @@
 //! * COMMITs of 2f+1 replicas decide a batch even for a replica that did not prepare it: f+1 correct ones did.
 //! * A replica that lost its log abstains until its view and its stable checkpoint are past everything that it may
 //!   have said before: PBFT 11 to 13, in `amnesia.rs`.
-//! * n need not be 3f+1: 2f+1 reads ⌈(n+f+1)/2⌉ everywhere ([`crate::cluster::Cluster::strong`]). Where replicas have
+//! * n need not be 3f+1: 2f+1 reads ⌈(n+f+1)/2⌉ everywhere ([`crate::replicas::Replicas::strong`]). Where replicas have
 //!   executed something otherwise, [`crate::dissent`] says what it reads.
 //!
 //! # Cost

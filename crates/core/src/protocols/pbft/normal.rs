@@ -27,7 +27,7 @@ impl Pbft {
         let (client, digest) = (request.client, request.digest());
         let is_init = request.is_system();
         let big = request.operation.len() > context.cluster.limits.inline_bytes_max;
-        let leads = context.cluster.primary(self.view) == context.me;
+        let leads = self.replicas.primary(self.view) == context.me;
         let timestamp = request.timestamp;
         let contradicts = |old: &mut Request| old.timestamp >= timestamp && old.digest() != digest;
         if direct && self.pool.get_mut(client).is_some_and(contradicts) {
@@ -56,7 +56,7 @@ impl Pbft {
         if !self.verify_waiting(context, client) {
             return;
         }
-        let (primary, limits) = (context.cluster.primary(self.view), &context.cluster.limits);
+        let (primary, limits) = (self.replicas.primary(self.view), &context.cluster.limits);
         let is_new = self.pool.watch(client);
         let Some(request) = self.pool.get_mut(client) else { return };
         // The second time would be a reminder, which is for the one that has waited longest.
@@ -167,7 +167,7 @@ impl Pbft {
     /// PBFT 3. A backup receives the proposal.
     pub(super) fn on_pre_prepare(&mut self, context: &mut Ctx<'_>, from: ReplicaId, pre_prepare: PrePrepare) {
         let PrePrepare { view, sequence, batch } = pre_prepare;
-        if from != context.cluster.primary(view) {
+        if from != self.replicas.primary(view) {
             return context.reject(from, Rejection::WrongSender);
         }
         if view != self.view || self.phase != Phase::Normal {
@@ -219,7 +219,7 @@ impl Pbft {
     /// Nor does it cover the instance that they name: where that is another one, proofs that hold make no better copy.
     fn take_better_copy(&mut self, context: &mut Ctx<'_>, sequence: Sequence, batch: Arc<Batch>) {
         if let Err(reason) = self.check_batch(context, &batch) {
-            return context.reject(context.cluster.primary(self.view), reason);
+            return context.reject(self.replicas.primary(self.view), reason);
         }
         let batch = vouched(context, batch);
         if !batch.is_vouched() {
@@ -245,7 +245,7 @@ impl Pbft {
         if proposed.accepted || proposed.view != self.view {
             return;
         }
-        let others_vouch = slot.prepares.count(proposed.view, proposed.digest) >= context.cluster.weak();
+        let others_vouch = slot.prepares.count(proposed.view, proposed.digest) >= self.replicas.weak();
         let Some(batch) = proposed.batch else { return self.want_batch(context, sequence, proposed.digest) };
         if !self.gather_bodies(context, sequence, &batch) {
             return;
@@ -257,7 +257,7 @@ impl Pbft {
         context.step("PBFT 4");
         self.accept(context, sequence);
         let vote = Vote { view: self.view, sequence, digest: proposed.digest };
-        if context.cluster.primary(self.view) != context.me {
+        if self.replicas.primary(self.view) != context.me {
             let slot = self.slots.entry(sequence).or_default();
             slot.prepares.add(context.me, &vote).expect("a replica prepares once per view and position");
             context.push(OrderEffect::Broadcast(PbftMessage::Prepare(vote)));
@@ -292,7 +292,7 @@ impl Pbft {
 
     /// PBFT 5. Votes for the proposal.
     pub(super) fn on_prepare(&mut self, context: &mut Ctx<'_>, from: ReplicaId, vote: Vote) {
-        if from == context.cluster.primary(vote.view) {
+        if from == self.replicas.primary(vote.view) {
             return context.reject(from, Rejection::WrongSender);
         }
         if !self.admits(context, from, &vote) {
@@ -317,7 +317,7 @@ impl Pbft {
         let slot = self.slots.entry(vote.sequence).or_default();
         match slot.commits.add(from, &vote) {
             Ok(()) => {
-                self.try_commit(context, vote.sequence);
+                self.try_commit(vote.sequence);
                 self.advance(context);
             }
             Err(reason) => context.reject(from, reason),
@@ -347,7 +347,7 @@ impl Pbft {
         }
         let Some(slot) = self.slots.get_mut(&sequence) else { return };
         let Some(digest) = slot.accepted(view).map(|proposed| proposed.digest) else { return };
-        if slot.is_prepared(view) || slot.prepares.count(view, digest) + 1 < context.cluster.strong() {
+        if slot.is_prepared(view) || slot.prepares.count(view, digest) + 1 < self.replicas.strong() {
             return;
         }
         context.step("PBFT 5");
@@ -356,16 +356,16 @@ impl Pbft {
         context.push(OrderEffect::Persist(PbftRecord::Prepared(vote)));
         slot.commits.add(context.me, &vote).expect("a replica commits once per view and position");
         context.push(OrderEffect::Broadcast(PbftMessage::Commit(vote)));
-        self.try_commit(context, sequence);
+        self.try_commit(sequence);
         self.advance(context);
     }
 
     /// Committed: 2f+1 equal COMMITs. At least f+1 correct replicas prepared it, so no later view decides otherwise.
-    fn try_commit(&mut self, context: &mut Ctx<'_>, sequence: Sequence) {
+    fn try_commit(&mut self, sequence: Sequence) {
         let view = self.view;
         let Some(slot) = self.slots.get_mut(&sequence) else { return };
         if slot.committed.is_none() {
-            slot.committed = slot.commits.winner(view, context.cluster.strong());
+            slot.committed = slot.commits.winner(view, self.replicas.strong());
         }
     }
 

@@ -35,7 +35,7 @@ impl Pbft {
     /// Replays one record, oldest first. Nothing is executed meanwhile: `committed` stays at the snapshot.
     pub(super) fn replay_record(&mut self, cluster: &Cluster, me: ReplicaId, record: PbftRecord) {
         match record {
-            PbftRecord::Accepted(pre_prepare) => self.replay_accepted(cluster, me, pre_prepare),
+            PbftRecord::Accepted(pre_prepare) => self.replay_accepted(me, pre_prepare),
             PbftRecord::Prepared(vote) => self.replay_prepared(me, vote),
             PbftRecord::ViewChange(signed) if signed.value.view > self.view => {
                 self.view = signed.value.view;
@@ -44,7 +44,8 @@ impl Pbft {
             }
             PbftRecord::NewView(signed) if !self.begun.knows(&signed) => {
                 let values = signed.value.view_changes.iter().map(|vc| &vc.value);
-                let mut decision = decide(cluster, values).expect("a new view was checked before it was logged");
+                let mut decision = decide(self.replicas, cluster.window(), values)
+                    .expect("a new view was checked before it was logged");
                 decision.chosen.clone_from(&signed.value.chosen);
                 if signed.value.view < self.view || signed.value.view == self.begun.view() {
                     self.learn_view(signed, &decision);
@@ -87,7 +88,7 @@ impl Pbft {
         self.keep(sequence, batch);
     }
 
-    fn replay_accepted(&mut self, cluster: &Cluster, me: ReplicaId, pre_prepare: PrePrepare) {
+    fn replay_accepted(&mut self, me: ReplicaId, pre_prepare: PrePrepare) {
         let PrePrepare { view, sequence, batch } = pre_prepare;
         if sequence <= self.committed {
             return;
@@ -107,7 +108,7 @@ impl Pbft {
             acceptable: true,
             accepted: true,
         });
-        if cluster.primary(view) != me {
+        if self.replicas.primary(view) != me {
             let known = slot.prepares.add(me, &Vote { view, sequence, digest });
             debug_assert!(known != Err(crate::rejection::Rejection::Equivocation), "the log never contradicts itself");
         }

@@ -15,6 +15,7 @@ use crate::notice::Report;
 use crate::protocols::pool::Pool;
 use crate::protocols::total_order::{Context, Delivery, OrderEffect, TotalOrder};
 use crate::rejection::Rejection;
+use crate::replicas::Replicas;
 use crate::schedule::Specification;
 use crate::time::Instant;
 use alloc::boxed::Box;
@@ -45,6 +46,8 @@ pub(super) struct Abstention {
 /// PBFT at one replica. See the [module](super).
 #[derive(Clone, Debug)]
 pub struct Pbft {
+    /// Among whom.
+    pub(super) replicas: Replicas,
     pub(super) view: View,
     pub(super) phase: Phase,
     /// The last stable checkpoint, h, with its proof. This replica may still have to fetch its state.
@@ -108,8 +111,9 @@ pub(super) enum ViewTimer {
 
 impl Pbft {
     fn new(what: &Specification, root: Digest, lost_log: bool) -> Self {
-        let Specification { number, view, .. } = *what;
+        let Specification { number, view, replicas, .. } = *what;
         Self {
+            replicas,
             view,
             phase: Phase::Normal,
             stable: genesis(number, root),
@@ -165,7 +169,7 @@ impl Pbft {
 
     /// Whether this replica leads the current view and may act as its primary.
     pub(super) fn leads(&self, context: &Ctx<'_>) -> bool {
-        self.phase == Phase::Normal && context.cluster.primary(self.view) == context.me && self.may_vote()
+        self.phase == Phase::Normal && self.replicas.primary(self.view) == context.me && self.may_vote()
     }
 
     /// The last batch that was delivered at all.
@@ -335,9 +339,9 @@ impl TotalOrder for Pbft {
         self.records_above_stable(me)
     }
 
-    fn describe(&self, cluster: &Cluster, report: &mut Report) {
+    fn describe(&self, report: &mut Report) {
         report.view = self.view;
-        report.primary = cluster.primary(self.view);
+        report.primary = self.replicas.primary(self.view);
         report.changing_view = self.phase == Phase::Changing;
         report.pending_requests = self.pool.len();
         report.slots = self.slots.len();
@@ -389,7 +393,7 @@ impl Pbft {
             return;
         }
         if certificate.value.instance != context.instance
-            || !context.keyring.check_certificate(&certificate, context.cluster.strong())
+            || !context.keyring.check_certificate(&certificate, self.replicas.strong())
         {
             context.reject(from, Rejection::BadCertificate);
             return;
@@ -409,7 +413,7 @@ impl Pbft {
         let slot = self.slots.entry(sequence).or_default();
         slot.decided.insert(from, digest);
         if slot.committed.is_none()
-            && slot.decided.values().filter(|said| **said == digest).count() >= context.cluster.weak()
+            && slot.decided.values().filter(|said| **said == digest).count() >= self.replicas.weak()
         {
             slot.committed = Some(digest);
             self.advance(context);

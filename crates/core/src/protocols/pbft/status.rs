@@ -76,7 +76,7 @@ impl Pbft {
         let oldest = self.pool.oldest_watched();
         let waits = oldest.is_some() && oldest == self.status.oldest_watched;
         self.status.oldest_watched = oldest;
-        let primary = context.cluster.primary(self.view);
+        let primary = self.replicas.primary(self.view);
         if let Some(request) = self.pool.to_pass_on(&context.cluster.limits).next().filter(|_| waits)
             && self.phase == Phase::Normal
             && primary != context.me
@@ -99,7 +99,7 @@ impl Pbft {
         let sequence = self.committed.next();
         let Some(slot) = self.slots.get(&sequence).filter(|slot| slot.committed.is_none()) else { return };
         let chosen = slot.proposed.as_ref().is_some_and(|proposed| proposed.reproposed);
-        let owed = chosen || slot.commits.winner(self.view, context.cluster.weak()).is_some();
+        let owed = chosen || slot.commits.winner(self.view, self.replicas.weak()).is_some();
         if owed && self.phase == Phase::Normal && self.view_timer.is_none() {
             self.view_timer = Some(ViewTimer::Batch(sequence));
             context.push(OrderEffect::SetTimer(PbftTimer::View, self.view_deadline(context)));
@@ -110,14 +110,14 @@ impl Pbft {
     fn ask_again(&mut self, context: &mut Ctx<'_>) {
         let mut batches = core::mem::take(&mut self.wanted_batches);
         for (&digest, (sequence, asked)) in &mut batches {
-            *asked = self.someone(context, context.cluster.next_replica(*asked));
+            *asked = self.someone(context, self.replicas.next(*asked));
             let position = Position { sequence: *sequence, digest };
             context.push(OrderEffect::Send(*asked, PbftMessage::FetchBatch(position)));
         }
         self.wanted_batches = batches;
         let mut bodies = core::mem::take(&mut self.wanted_bodies);
         for (&digest, (_, _, asked)) in &mut bodies {
-            *asked = self.someone(context, context.cluster.next_replica(*asked));
+            *asked = self.someone(context, self.replicas.next(*asked));
             context.push(OrderEffect::Send(*asked, PbftMessage::FetchRequest(digest)));
         }
         self.wanted_bodies = bodies;

@@ -41,7 +41,7 @@ impl Pbft {
         assert!(view > self.view || self.phase == Phase::Changing && view == self.view, "views only grow");
         context.step("PBFT 7");
         // Another primary gets longer. One that begins anew ([`Self::renew`]) has not failed.
-        self.attempts += u32::from(self.phase != Phase::Normal || view != self.renewed(context));
+        self.attempts += u32::from(self.phase != Phase::Normal || view != self.renewed());
         self.view = view;
         self.phase = Phase::Changing;
         self.view_timer = None;
@@ -102,10 +102,10 @@ impl Pbft {
         views.sort();
         if let Some((view, reason)) = self.left_by_primary(context).filter(|(view, _)| self.may_vote_in(*view)) {
             // Others may not have heard it, and must not be left behind.
-            let primary = &self.view_changes[&context.cluster.primary(self.view)];
+            let primary = &self.view_changes[&self.replicas.primary(self.view)];
             context.push(OrderEffect::Broadcast(PbftMessage::ViewChange(Box::new(primary.clone()))));
             self.start_view_change(context, view, reason);
-        } else if views.len() >= context.cluster.weak() && self.may_vote_in(views[0]) {
+        } else if views.len() >= self.replicas.weak() && self.may_vote_in(views[0]) {
             self.start_view_change(context, views[0], "f+1 replicas ask for another view");
         }
     }
@@ -114,10 +114,10 @@ impl Pbft {
     /// anew ([`Self::renew`]). That it may not do so often that it never has to order anything: a time-out that it puts
     /// off once is over before it can do so again.
     fn left_by_primary(&self, context: &Ctx<'_>) -> Option<(View, &'static str)> {
-        let wanted = self.view_changes.get(&context.cluster.primary(self.view))?.value.view;
+        let wanted = self.view_changes.get(&self.replicas.primary(self.view))?.value.view;
         if self.phase != Phase::Normal || wanted <= self.view {
             None
-        } else if wanted != self.renewed(context) {
+        } else if wanted != self.renewed() {
             Some((self.view.next(), "the primary leaves"))
         } else {
             self.is_older_than(context, 2).then_some((wanted, "the primary begins anew"))
@@ -125,8 +125,8 @@ impl Pbft {
     }
 
     /// The next view with the same primary.
-    const fn renewed(&self, context: &Ctx<'_>) -> View {
-        View(self.view.0.saturating_add(context.cluster.n as u64))
+    const fn renewed(&self) -> View {
+        View(self.view.0.saturating_add(self.replicas.n() as u64))
     }
 
     /// Whether the view has gone on for so many time-outs.
@@ -142,7 +142,7 @@ impl Pbft {
     /// one that waits as well, and nobody has to wait for anything. That costs no more than some message delays, and
     /// not more often than each third time-out, whatever a liar says that it needs.
     pub(super) fn renew(&mut self, context: &mut Ctx<'_>, theirs: &Status) {
-        let renewed = self.renewed(context);
+        let renewed = self.renewed();
         let alone = theirs.changing && theirs.view > self.view && theirs.view <= renewed;
         let idle = theirs.abstaining && self.pool.len() == 0 && may_be_filled(context);
         if (alone || idle) && self.leads(context) && self.is_older_than(context, 3) {
@@ -163,7 +163,7 @@ impl Pbft {
             view_change.stable.signatures.is_empty()
         } else {
             view_change.stable == self.stable
-                || context.keyring.check_certificate(&view_change.stable, context.cluster.strong())
+                || context.keyring.check_certificate(&view_change.stable, self.replicas.strong())
         };
         view_change.stable.value.instance == context.instance
             && proved
@@ -178,7 +178,7 @@ impl Pbft {
             return;
         }
         let left = self.view_changes.values().filter(|known| known.value.view >= self.view).count();
-        if left >= context.cluster.strong() && self.view_timer.is_none() {
+        if left >= self.replicas.strong() && self.view_timer.is_none() {
             self.view_timer = Some(ViewTimer::NewView);
             let at = self.view_deadline(context);
             context.push(OrderEffect::SetTimer(PbftTimer::View, at));
@@ -191,12 +191,14 @@ impl Pbft {
     /// at once. Otherwise others may prepare what the primary's next VIEW-CHANGE does not list, and pbft-A2 is never
     /// met again.
     pub(super) fn try_new_view(&mut self, context: &mut Ctx<'_>) {
-        if self.phase != Phase::Changing || context.cluster.primary(self.view) != context.me || !self.may_vote() {
+        if self.phase != Phase::Changing || self.replicas.primary(self.view) != context.me || !self.may_vote() {
             return;
         }
         let of_view = self.view_changes.values().filter(|known| known.value.view == self.view);
         let mut view_changes: Vec<Signed<ViewChange>> = of_view.cloned().collect();
-        let Some(mut decision) = decide(context.cluster, view_changes.iter().map(|signed| &signed.value)) else {
+        let Some(mut decision) =
+            decide(self.replicas, context.cluster.window(), view_changes.iter().map(|signed| &signed.value))
+        else {
             return;
         };
         let missing = self.missing(context, &decision);
@@ -205,7 +207,7 @@ impl Pbft {
             // without any liar's word when all that the correct ones have is here.
             let lacks = |claim: &Claim| missing.contains(&(claim.sequence, claim.digest));
             view_changes.retain(|signed| !signed.value.prepared.iter().any(lacks));
-            match decide(context.cluster, view_changes.iter().map(|signed| &signed.value)) {
+            match decide(self.replicas, context.cluster.window(), view_changes.iter().map(|signed| &signed.value)) {
                 Some(rest) if self.missing(context, &rest).is_empty() => decision = rest,
                 _ => return,
             }
@@ -274,7 +276,7 @@ impl Pbft {
 
     fn check_new_view(&self, context: &Ctx<'_>, signed: &Signed<NewView>) -> Result<Decision, Rejection> {
         let new_view = &signed.value;
-        if signed.signer != context.cluster.primary(new_view.view) {
+        if signed.signer != self.replicas.primary(new_view.view) {
             return Err(Rejection::WrongSender);
         }
         if !context.keyring.check_signed(signed) {
@@ -289,7 +291,8 @@ impl Pbft {
             return Err(Rejection::BadViewChange);
         }
         let values = new_view.view_changes.iter().map(|vc| &vc.value);
-        let Decision { stable, chosen } = decide(context.cluster, values).ok_or(Rejection::BadViewChange)?;
+        let Decision { stable, chosen } =
+            decide(self.replicas, context.cluster.window(), values).ok_or(Rejection::BadViewChange)?;
         // Where nothing prepared the null batch is as good as none.
         let null = Batch::null().digest();
         let is_filled =
@@ -397,7 +400,7 @@ impl Pbft {
 
     /// The new primary may not know what the clients of this replica wait for.
     fn pass_on_requests(&mut self, context: &mut Ctx<'_>) {
-        let primary = context.cluster.primary(self.view);
+        let primary = self.replicas.primary(self.view);
         if primary == context.me {
             return;
         }

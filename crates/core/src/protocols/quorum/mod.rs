@@ -15,7 +15,7 @@
 //!
 //! # Why it is safe
 //! n equal digests mean that every correct replica has this very history, and had not stopped. It is therefore in any
-//! 2f+1 abort reports at least f+1 times.
+//! 2f+1 abort reports at least f+1 times, whatever n is.
 //!
 //! # Why it is live
 //! Without contention and faults all correct replicas receive the same requests in the same order, since a client has
@@ -41,12 +41,12 @@
 pub(crate) mod client;
 pub(crate) mod crowd;
 
-use crate::cluster::Cluster;
-use crate::ids::{ClientId, InstanceId, Principal, View};
+use crate::ids::{ClientId, Principal, View};
 use crate::message::Request;
 use crate::notice::Report;
 use crate::protocols::speculative::{Speaker, Speculation, SpeculativeTimer, Standing, as_its_speculation};
 use crate::rejection::Rejection;
+use crate::schedule::Specification;
 use crate::service::{Proposal, Service};
 use crate::stop::StopReason;
 use crate::switching::{Abortable, Heard, Ledger, Steps, Surroundings};
@@ -65,8 +65,8 @@ pub(crate) struct Quorum<S> {
 
 impl<S: Service> Quorum<S> {
     /// An instance that begins with what the ledger holds.
-    pub(crate) fn open(instance: InstanceId, watches_load: bool, ledger: Ledger<S>) -> Self {
-        Self { base: Speculation::open(instance, ledger), crowd: watches_load.then(Crowd::default) }
+    pub(crate) fn open(what: Specification, ledger: Ledger<S>) -> Self {
+        Self { base: Speculation::open(what, ledger), crowd: what.watches_load.then(Crowd::default) }
     }
 
     /// Quorum 2.
@@ -114,7 +114,7 @@ impl<S: Service> Abortable for Quorum<S> {
         self.base.unconfirmed_clients().collect()
     }
 
-    fn describe(&self, _cluster: &Cluster, report: &mut Report) {
+    fn describe(&self, report: &mut Report) {
         report.requests_executed = self.base.requests_logged();
     }
 }

@@ -13,22 +13,22 @@ use alloc::vec::Vec;
 pub(crate) struct RingFastClient;
 
 impl ClientHalf for RingFastClient {
-    fn receivers(&self, at: &Asking<'_>, timestamp: Timestamp) -> Vec<ReplicaId> {
-        let entry = Path::entry_for(at.cluster, at.client, timestamp, 0);
-        let path = Path::new(at.cluster, at.head, entry);
-        (0..=at.cluster.f).map(|position| path.at(position)).collect()
+    fn receivers(&self, at: &Asking, timestamp: Timestamp) -> Vec<ReplicaId> {
+        let entry = Path::entry_for(at.replicas, at.client, timestamp, 0);
+        let path = Path::new(at.replicas, at.head, entry);
+        (0..at.replicas.weak()).map(|position| path.at(position)).collect()
     }
 
-    fn first(&self, at: &Asking<'_>, timestamp: Timestamp, _everybody: bool) -> Destination {
-        Destination::Replica(Path::entry_for(at.cluster, at.client, timestamp, 0))
+    fn first(&self, at: &Asking, timestamp: Timestamp, _everybody: bool) -> Destination {
+        Destination::Replica(Path::entry_for(at.replicas, at.client, timestamp, 0))
     }
 
-    fn counts(&self, _at: &Asking<'_>, _from: ReplicaId) -> bool {
+    fn counts(&self, _at: &Asking, _from: ReplicaId) -> bool {
         true
     }
 
-    fn weigh(&self, at: &Asking<'_>, responses: &BTreeMap<ReplicaId, Response>) -> Verdict {
-        all_equal(responses, at.cluster.all())
+    fn weigh(&self, at: &Asking, responses: &BTreeMap<ReplicaId, Response>) -> Verdict {
+        all_equal(responses, at.replicas.all())
     }
 
     fn believes_certain(&self) -> bool {
@@ -49,14 +49,14 @@ impl ClientHalf for RingFastClient {
 }
 
 /// What the exit's answer settles: it bears the MACs of the last f + 1 positions.
-pub(crate) fn settles(at: &Asking<'_>, keyring: &Keyring, reply: RingReply) -> Option<Settled> {
-    if !at.cluster.contains(reply.entry) {
+pub(crate) fn settles(at: &Asking, keyring: &Keyring, reply: RingReply) -> Option<Settled> {
+    if !at.replicas.contains(reply.entry) {
         return None;
     }
-    let path = Path::new(at.cluster, at.head, reply.entry);
+    let path = Path::new(at.replicas, at.head, reply.entry);
     let bytes = reply.statement().bytes();
     let vouched = reply.outcome.is_whole()
-        && reply.tags.len() == at.cluster.weak()
+        && reply.tags.len() == at.replicas.weak()
         && path.vouchers().zip(&reply.tags).all(|(id, tag)| keyring.check(Principal::Replica(id), &bytes, tag));
     let vouchers = path.vouchers().fold(0, |bits, id| bits | 1 << id.0);
     let RingReply { position, history, outcome, .. } = reply;

@@ -17,8 +17,8 @@
 //! The request that is asked again is the same, whoever is its entry (ring-F10, ring-F18). Fairness 3 is ours: without
 //! it each liar costs T_c in every n-th request (ring-F19).
 
-use crate::cluster::Cluster;
 use crate::ids::ReplicaId;
+use crate::replicas::Replicas;
 use crate::time::Duration;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -58,16 +58,16 @@ impl Fairness {
     }
 
     /// Fairness 2: T_c, if enough have answered.
-    pub(crate) fn patience(&self, cluster: &Cluster) -> Option<Duration> {
+    pub(crate) fn patience(&self, replicas: Replicas) -> Option<Duration> {
         let mut delays: Vec<u64> = self.delays.values().map(|delay| delay.0).collect();
         delays.sort_unstable();
-        let delay = *delays.get(cluster.strong() - 1)?;
+        let delay = *delays.get(replicas.strong() - 1)?;
         Some(Duration(delay.saturating_mul(ALLOWANCE)))
     }
 
     /// Fairness 3: a request is done, and whether in time. One that others were asked for before its time was over says
     /// nothing about its entry.
-    pub(crate) fn end(&mut self, cluster: &Cluster, entry: ReplicaId, in_time: bool) {
+    pub(crate) fn end(&mut self, replicas: Replicas, entry: ReplicaId, in_time: bool) {
         if in_time {
             self.slow.remove(&entry);
             return;
@@ -76,7 +76,8 @@ impl Fairness {
         *until = self.requests + (PASS_OVER << *times);
         *times = (*times + 1).min(DOUBLINGS_MAX);
         let passed_over = self.slow.values().filter(|(_, until)| self.requests < *until).count();
-        if passed_over > 2 * cluster.f {
+        // Liars are counted here, not those who said something.
+        if passed_over > 2 * replicas.faults() {
             self.slow.clear();
         }
     }
@@ -91,25 +92,25 @@ impl Fairness {
 mod tests {
     use super::*;
 
-    fn cluster(f: usize) -> Cluster {
-        Cluster::of([0; 16], 3 * f + 1).unwrap()
+    fn replicas(f: usize) -> Replicas {
+        Replicas::of(3 * f + 1).unwrap()
     }
 
     /// f liars say what they like: T_c stays between what a correct replica's delays make of it.
     #[test]
     fn f_replicas_cannot_move_the_patience() {
         for f in [1, 2, 3] {
-            let cluster = cluster(f);
+            let replicas = replicas(f);
             for lie in [0, 1, u64::MAX] {
                 let mut fairness = Fairness::default();
-                for id in cluster.replicas().skip(f + 1) {
+                for id in replicas.iter().skip(f + 1) {
                     fairness.note_delay(id, Duration(1_000));
                 }
-                assert_eq!(fairness.patience(&cluster), None, "2f answers are too few");
+                assert_eq!(fairness.patience(replicas), None, "2f answers are too few");
                 fairness.note_delay(ReplicaId(f as u8), Duration(1_200));
                 (0..f as u8).for_each(|liar| fairness.note_delay(ReplicaId(liar), Duration(lie)));
                 let expected = if lie > 1_000 { 1_200 } else { 1_000 };
-                assert_eq!(fairness.patience(&cluster), Some(Duration(4 * expected)), "f = {f}, lie {lie}");
+                assert_eq!(fairness.patience(replicas), Some(Duration(4 * expected)), "f = {f}, lie {lie}");
             }
         }
     }
@@ -126,25 +127,25 @@ mod tests {
 
     #[test]
     fn a_slow_entry_is_passed_over_for_longer_each_time() {
-        let (cluster, entry) = (cluster(1), ReplicaId(2));
+        let (replicas, entry) = (replicas(1), ReplicaId(2));
         let mut fairness = Fairness::default();
         for expected in [8, 16, 32, 64, 128, 256, 512, 1_024, 1_024] {
-            fairness.end(&cluster, entry, false);
+            fairness.end(replicas, entry, false);
             assert_eq!(passed_over(&mut fairness, entry), expected);
         }
-        fairness.end(&cluster, entry, true);
+        fairness.end(replicas, entry, true);
         assert!(!fairness.passes_over(entry));
-        fairness.end(&cluster, entry, false);
+        fairness.end(replicas, entry, false);
         assert_eq!(passed_over(&mut fairness, entry), 8, "all is forgiven");
     }
 
     #[test]
     fn where_all_are_slow_none_is_passed_over() {
-        let cluster = cluster(1);
+        let replicas = replicas(1);
         let mut fairness = Fairness::default();
-        (0..2).for_each(|entry| fairness.end(&cluster, ReplicaId(entry), false));
+        (0..2).for_each(|entry| fairness.end(replicas, ReplicaId(entry), false));
         assert!(fairness.passes_over(ReplicaId(0)) && fairness.passes_over(ReplicaId(1)));
-        fairness.end(&cluster, ReplicaId(2), false);
-        assert!(cluster.replicas().all(|entry| !fairness.passes_over(entry)));
+        fairness.end(replicas, ReplicaId(2), false);
+        assert!(replicas.iter().all(|entry| !fairness.passes_over(entry)));
     }
 }

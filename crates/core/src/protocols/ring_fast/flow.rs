@@ -1,11 +1,12 @@
-//! How an entry shares its link with the requests that come from its predecessor: 3f to 1 (chapter 7 of the thesis).
+//! How an entry shares its link with the requests that come from its predecessor: n−1 to 1 (chapter 7 of the thesis,
+//! which says 3f: it has n = 3f + 1).
 //!
-//! Over each link go the requests of 3f other entries and those of the clients of the replica in front of it. A replica
+//! Over each link go the requests of n−1 other entries and those of the clients of the replica in front of it. One
 //! whose clients ask for more than others' must not fill the link with them.
 //!
 //! # Rules
-//! * What it sends for its own clients it *owes* the others. Of what comes by of other entries a 3f-th is paid back.
-//!   ACKs are free.
+//! * What it sends for its own clients it *owes* the others. Of what comes by of other entries its (n−1)-th part is
+//!   paid back. ACKs are free.
 //! * An entry that owes as much as it may have under way sends its next batch when none of its own is: one each time
 //!   around. So its clients are never starved either, whatever comes by.
 //! * A batch of its own comes back, and nothing came by since it left: nobody else needs the link, and nothing is owed.
@@ -45,10 +46,10 @@ impl Flow {
         self.owed = self.owed.saturating_add(bytes);
     }
 
-    /// A batch of another entry comes by.
-    pub(super) const fn come_by(&mut self, now: Instant, bytes: u64, f: usize) {
+    /// A batch of one of so many other entries comes by.
+    pub(super) const fn come_by(&mut self, now: Instant, bytes: u64, others: usize) {
         self.came_by = Some(now);
-        self.owed = self.owed.saturating_sub(bytes / (3 * f as u64));
+        self.owed = self.owed.saturating_sub(bytes / others as u64);
     }
 
     /// A batch of this entry is back that left at this time.
@@ -71,7 +72,7 @@ mod tests {
     fn a_third_of_what_comes_by_may_be_sent() {
         let (mut flow, mut sent, mut came_by) = (Flow::default(), 0, 0);
         for _ in 0..1_000 {
-            flow.come_by(Instant(1), 900, 1);
+            flow.come_by(Instant(1), 900, 3);
             came_by += 900;
             while has_credit(&flow) {
                 flow.send(500);
@@ -84,7 +85,7 @@ mod tests {
     #[test]
     fn who_is_alone_owes_nothing_each_time_around() {
         let mut flow = Flow::default();
-        flow.come_by(Instant(1), 3, 1);
+        flow.come_by(Instant(1), 3, 3);
         for left in 2..12 {
             flow.send(4_000);
             assert!(!has_credit(&flow));
@@ -92,7 +93,7 @@ mod tests {
             assert!(has_credit(&flow));
         }
         flow.send(4_000);
-        flow.come_by(Instant(13), 3, 1);
+        flow.come_by(Instant(13), 3, 3);
         assert!(has_credit(&flow), "one byte");
         flow.send(1);
         // Two batches that left before.
@@ -104,7 +105,7 @@ mod tests {
     #[test]
     fn nobody_saves_for_later() {
         let mut flow = Flow::default();
-        flow.come_by(Instant(1), u64::MAX, 1);
+        flow.come_by(Instant(1), u64::MAX, 3);
         flow.send(4_000);
         assert!(!has_credit(&flow));
     }

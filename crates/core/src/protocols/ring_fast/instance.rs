@@ -2,7 +2,6 @@
 
 use super::message::{RingHeard, RingTimer, Speaker};
 use super::state::RingFast;
-use crate::cluster::Cluster;
 use crate::ids::{ClientId, Principal};
 use crate::notice::Report;
 use crate::protocols::speculative::{SpeculativeTimer, as_its_speculation};
@@ -24,7 +23,7 @@ impl<S: Service> Abortable for RingFast<S> {
         self.queue.clients().chain(self.base.unconfirmed_clients()).chain(panicked).collect()
     }
 
-    fn describe(&self, _cluster: &Cluster, report: &mut Report) {
+    fn describe(&self, report: &mut Report) {
         report.requests_executed = self.base.requests_logged();
         report.pending_requests = self.queue.len();
         report.ring_alarm = self.alarm;

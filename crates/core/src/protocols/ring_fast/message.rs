@@ -2,13 +2,14 @@
 
 use super::path::Path;
 use crate::auth::{Keyring, Tag};
-use crate::cluster::{Cluster, REPLICAS_MAX};
+use crate::cluster::Cluster;
 use crate::digest::{Digest, Domain};
 use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, Timestamp};
 use crate::message::{Outcome, Request};
 use crate::protocols::ring_fast::{PaceMessage, RingPace};
 use crate::protocols::speculative::{self, BATCH_MAX, Certain, SpeculativeTimer, weight};
 use crate::rejection::Rejection;
+use crate::replicas::REPLICAS_MAX;
 use crate::service::Proposal;
 use crate::spoken::{Cover, Spoken, from_replica};
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};

@@ -61,7 +61,7 @@
 //! its share of the places for signed requests there. For who is handed one by another replica has as much room for
 //! that as the other has ([`panics`]), and forgets it sooner: as soon as it is executed.
 //!
-//! Nobody waits for ever (ring-F12): of the 2f+1 correct replicas that have a signed request, f+1 are certain, and
+//! Nobody waits for ever (ring-F12): of the n−f correct replicas that have a signed request, f+1 are certain, and
 //! their word commits it; or f+1 stop, and so all do.
 //!
 //! # Deviations from the thesis

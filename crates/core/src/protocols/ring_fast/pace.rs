@@ -18,7 +18,8 @@
 //!   nobody from it: if there are none for 2n intervals, it is raised by `ring_slow_after` alone.
 //!
 //! # What it is worth
-//! Of n hops at most 2f are measured by or with a faulty replica, and f+1 are right.
+//! Of n hops at most 2f are measured by or with a faulty replica, and the others, f+1 at least, are right. Where n is
+//! more than 3f+1, 2f+1 reads [`strong`](crate::replicas::Replicas::strong), which is never less.
 //! * The (f+1)-th smallest is no larger than the largest right one: nobody can make the ring look as if it had to be
 //!   slow. But f replicas that answer PING at once make 2f ≥ f+1 hops too *small*, and then everybody finds an even
 //!   ring slow (ring-F21). So the alarm is a signal to the operator.
@@ -46,11 +47,12 @@ mod message;
 pub use message::{Delay, Hop, Hops, PaceMessage, RingPace, Round, Vote};
 
 use crate::auth::{Keyring, Signed};
-use crate::cluster::Cluster;
+use crate::cluster::Limits;
 use crate::ids::{InstanceId, ReplicaId};
 use crate::machine::Destination;
 use crate::notice::{Alarm, Pace, Suspect};
 use crate::rejection::Rejection;
+use crate::replicas::Replicas;
 use crate::time::{Duration, Instant};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -73,7 +75,7 @@ struct Verdict {
 /// What surrounds it: the part of [`crate::switching::Surroundings`] that it needs.
 pub(super) struct Around<'a> {
     pub(super) now: Instant,
-    pub(super) cluster: &'a Cluster,
+    pub(super) limits: &'a Limits,
     pub(super) keyring: &'a Keyring,
     pub(super) me: ReplicaId,
     /// What is to be sent.
@@ -84,6 +86,8 @@ pub(super) struct Around<'a> {
 #[derive(Clone, Debug)]
 pub(super) struct Watch {
     instance: InstanceId,
+    /// Those of the instance.
+    replicas: Replicas,
     /// When the first PING was sent.
     began: Option<Instant>,
     /// The PING that is under way.
@@ -108,14 +112,15 @@ pub(super) struct Watch {
 }
 
 /// Pace 1: how often.
-pub(super) const fn interval(cluster: &Cluster) -> Duration {
-    Duration(STATUS_INTERVALS * cluster.limits.status_interval.0)
+pub(super) const fn interval(limits: &Limits) -> Duration {
+    Duration(STATUS_INTERVALS * limits.status_interval.0)
 }
 
 impl Watch {
-    pub(super) const fn new(instance: InstanceId) -> Self {
+    pub(super) const fn new(instance: InstanceId, replicas: Replicas) -> Self {
         Self {
             instance,
+            replicas,
             began: None,
             pinged: None,
             hop: None,
@@ -131,19 +136,18 @@ impl Watch {
     }
 
     /// Pace 5. A round that was long ago says nothing: its originator has stopped, or is silenced.
-    pub(super) fn alarm(&self, now: Instant, cluster: &Cluster) -> Option<Alarm> {
-        let two_cycles = Duration(2 * cluster.n as u64 * interval(cluster).0);
+    pub(super) fn alarm(&self, now: Instant, limits: &Limits) -> Option<Alarm> {
+        let two_cycles = Duration(2 * self.replicas.n() as u64 * interval(limits).0);
         let recent = || self.verdicts.values().filter(|verdict| now - verdict.at <= two_cycles);
-        if recent().count() < cluster.weak() {
+        if recent().count() < self.replicas.weak() {
             let are_missed = self.began.is_some_and(|began| now - began > two_cycles);
-            let is_slow = self.average().is_some_and(|took| took > cluster.limits.ring_slow_after.0);
+            let is_slow = self.average().is_some_and(|took| took > limits.ring_slow_after.0);
             return (are_missed && is_slow).then_some(Alarm { pace: Pace::Slow, suspect: None });
         }
-        let mut slow: Vec<&Verdict> = recent().filter(|verdict| verdict.pace > Pace::Even).collect();
-        // The (f+1)-th most certain one: one correct originator's round says at least as much.
-        slow.sort_by_key(|verdict| core::cmp::Reverse(verdict.pace));
-        let pace = slow.get(cluster.f)?.pace;
-        let suspect = slow.iter().max_by_key(|verdict| verdict.at).and_then(|verdict| verdict.suspect);
+        let slow = || recent().filter(|verdict| verdict.pace > Pace::Even);
+        // One correct originator's round says at least as much.
+        let pace = self.replicas.reached(slow().map(|verdict| verdict.pace))?;
+        let suspect = slow().max_by_key(|verdict| verdict.at).and_then(|verdict| verdict.suspect);
         Some(Alarm { pace, suspect })
     }
 
@@ -171,15 +175,15 @@ impl Watch {
 
     /// Pace 1 and 2: every interval.
     pub(super) fn tick(&mut self, around: &mut Around<'_>) {
-        let Around { now, cluster, me, .. } = *around;
-        let number = now.0 / interval(cluster).0.max(1);
+        let Around { now, limits, me, .. } = *around;
+        let number = now.0 / interval(limits).0.max(1);
         self.began.get_or_insert(now);
         // One that takes long is asked for again, and goes on taking long.
         let (asked, since) = *self.pinged.get_or_insert((number, now));
-        (around.send)(successor(cluster, me), PaceMessage::Ping(asked));
+        (around.send)(successor(self.replicas, me), PaceMessage::Ping(asked));
         let waited = Duration((now - since).0 / 2);
         self.hop = self.hop.map(|hop| hop.max(waited)).or((since < now).then_some(waited));
-        if number % cluster.n as u64 == u64::from(me.0) && number > self.begun && self.hop.is_some() {
+        if number % self.replicas.n() as u64 == u64::from(me.0) && number > self.begun && self.hop.is_some() {
             self.begun = number;
             let round = Round { originator: me, number };
             self.pass_on(around, Hops { round, hops: Vec::new() });
@@ -192,7 +196,7 @@ impl Watch {
         let Some(hop) = self.hop else { return };
         let hop = Hop { instance: self.instance, round: hops.round, microseconds: hop.0 };
         hops.hops.push(around.keyring.sign(hop));
-        (around.send)(successor(around.cluster, around.me), PaceMessage::Check(hops));
+        (around.send)(successor(self.replicas, around.me), PaceMessage::Check(hops));
     }
 
     /// # Errors
@@ -203,8 +207,8 @@ impl Watch {
         from: ReplicaId,
         message: PaceMessage,
     ) -> Result<(), Rejection> {
-        let after_us = from == around.cluster.next_replica(around.me);
-        let before_us = around.me == around.cluster.next_replica(from);
+        let after_us = from == self.replicas.next(around.me);
+        let before_us = around.me == self.replicas.next(from);
         match message {
             PaceMessage::Ping(number) if before_us => {
                 (around.send)(Destination::Replica(from), PaceMessage::Pong(number));
@@ -224,17 +228,17 @@ impl Watch {
 
     /// Pace 2, and Pace 3 at the originator.
     fn on_check(&mut self, around: &mut Around<'_>, hops: Hops) -> Result<(), Rejection> {
-        let Around { now, cluster, me, .. } = *around;
+        let Around { now, limits, me, .. } = *around;
         let originator = hops.round.originator;
-        if !cluster.contains(originator) {
+        if !self.replicas.contains(originator) {
             return Err(Rejection::Malformed);
         }
-        let come = if originator == me { cluster.n } else { distance(cluster, originator, me) };
+        let come = if originator == me { self.replicas.n() } else { self.replicas.distance(originator, me) };
         if hops.hops.len() != come {
             return Err(Rejection::Malformed);
         }
         if originator != me {
-            if self.passed.get(&originator).is_some_and(|at| now - *at < interval(cluster)) {
+            if self.passed.get(&originator).is_some_and(|at| now - *at < interval(limits)) {
                 return Err(Rejection::Overload);
             }
             self.passed.insert(originator, now);
@@ -245,15 +249,15 @@ impl Watch {
             return Err(Rejection::OutsideWindow);
         }
         self.check(around, &hops)?;
-        (around.send)(successor(cluster, me), PaceMessage::Report(hops));
+        (around.send)(successor(self.replicas, me), PaceMessage::Report(hops));
         Ok(())
     }
 
     /// Pace 3: passes on, and Pace 4. The originator gets it last.
     fn on_report(&mut self, around: &mut Around<'_>, hops: Hops) -> Result<(), Rejection> {
-        let Around { now, cluster, me, .. } = *around;
+        let Around { now, limits, me, .. } = *around;
         let round = hops.round;
-        if !cluster.contains(round.originator) || hops.hops.len() != cluster.n {
+        if !self.replicas.contains(round.originator) || hops.hops.len() != self.replicas.n() {
             return Err(Rejection::Malformed);
         }
         if self.reported.get(&round.originator).is_some_and(|(last, _)| *last >= round.number) {
@@ -267,15 +271,15 @@ impl Watch {
             self.took = Some((took, now));
             self.came_around = (0, Duration(0));
         }
-        let cycle = Duration(cluster.n as u64 * interval(cluster).0);
+        let cycle = Duration(self.replicas.n() as u64 * interval(limits).0);
         let took = self.took.filter(|(_, at)| now - *at <= cycle);
-        let pace = took.map_or(Pace::Even, |(took, _)| judge(cluster, &times, took));
+        let pace = took.map_or(Pace::Even, |(took, _)| judge(self.replicas, limits, &times, took));
         if round.originator != me {
-            (around.send)(successor(cluster, me), PaceMessage::Report(hops));
+            (around.send)(successor(self.replicas, me), PaceMessage::Report(hops));
         }
         let vote = around.keyring.sign(Vote { instance: self.instance, round, pace });
         (around.send)(Destination::Replicas, PaceMessage::Vote(vote));
-        self.reported.insert(round.originator, (round.number, suspect(cluster, &times)));
+        self.reported.insert(round.originator, (round.number, suspect(self.replicas, around.limits, &times)));
         self.votes.insert((round.originator, me), (round.number, pace));
         self.decide(around, round.originator);
         Ok(())
@@ -284,7 +288,7 @@ impl Watch {
     /// Pace 5.
     fn on_vote(&mut self, around: &Around<'_>, vote: Signed<Vote>) -> Result<(), Rejection> {
         let Vote { instance, round, pace } = vote.value;
-        if instance != self.instance || !around.cluster.contains(round.originator) {
+        if instance != self.instance || !self.replicas.contains(round.originator) {
             return Err(Rejection::Malformed);
         }
         let slot = (round.originator, vote.signer);
@@ -302,12 +306,11 @@ impl Watch {
     fn decide(&mut self, around: &Around<'_>, originator: ReplicaId) {
         let Some((number, suspect)) = self.reported.get(&originator).copied() else { return };
         let on_it = self.votes.range((originator, ReplicaId(0))..=(originator, ReplicaId(u8::MAX)));
-        let mut votes: Vec<Pace> = on_it.filter(|(_, (last, _))| *last == number).map(|(_, (_, pace))| *pace).collect();
+        let votes: Vec<Pace> = on_it.filter(|(_, (last, _))| *last == number).map(|(_, (_, pace))| *pace).collect();
         let is_over = self.verdicts.get(&originator).is_some_and(|verdict| verdict.number == number);
         // Whoever votes later changes nothing.
-        if votes.len() >= around.cluster.strong() && !is_over {
-            votes.sort_unstable();
-            let pace = votes[votes.len() - around.cluster.weak()];
+        if votes.len() >= self.replicas.strong() && !is_over {
+            let pace = self.replicas.reached(votes).expect("strong is weak at least");
             self.verdicts.insert(originator, Verdict { number, pace, suspect, at: around.now });
         }
     }
@@ -319,7 +322,7 @@ impl Watch {
             if hop.signer != expected || hop.value.round != hops.round || hop.value.instance != self.instance {
                 return Err(Rejection::Malformed);
             }
-            expected = around.cluster.next_replica(expected);
+            expected = self.replicas.next(expected);
         }
         let good = hops.hops.iter().all(|hop| around.keyring.check_signed(hop));
         if good { Ok(()) } else { Err(Rejection::BadSignature) }
@@ -327,36 +330,31 @@ impl Watch {
 }
 
 /// Pace 4: what a replica makes of n hops in ascending order, when its own batches took so many microseconds.
-fn judge(cluster: &Cluster, hops: &[(u64, ReplicaId)], took: u64) -> Pace {
-    let longer_than = |hop: u64| took > hop.saturating_mul(ALLOWANCE * cluster.n as u64);
-    let limits = &cluster.limits;
-    if took <= limits.ring_slow_after.0 || !longer_than(hops[cluster.f].0) {
+fn judge(replicas: Replicas, limits: &Limits, hops: &[(u64, ReplicaId)], took: u64) -> Pace {
+    let longer_than = |hop: u64| took > hop.saturating_mul(ALLOWANCE * replicas.n() as u64);
+    if took <= limits.ring_slow_after.0 || !longer_than(hops[replicas.weak() - 1].0) {
         return Pace::Even;
     }
     let is_reason = limits.ring_stop_after.0 > 0 && took > limits.ring_stop_after.0;
-    if is_reason && longer_than(hops[2 * cluster.f].0) { Pace::BeyondDoubt } else { Pace::Slow }
+    if is_reason && longer_than(hops[replicas.strong() - 1].0) { Pace::BeyondDoubt } else { Pace::Slow }
 }
 
 /// The longest of n hops in ascending order, if it stands out, and more than its part of what is not slow.
-fn suspect(cluster: &Cluster, hops: &[(u64, ReplicaId)]) -> Option<Suspect> {
+fn suspect(replicas: Replicas, limits: &Limits, hops: &[(u64, ReplicaId)]) -> Option<Suspect> {
     let (longest, from) = hops[hops.len() - 1];
-    let typical = hops[cluster.f].0.max(cluster.limits.ring_slow_after.0 / cluster.n as u64);
+    let typical = hops[replicas.weak() - 1].0.max(limits.ring_slow_after.0 / replicas.n() as u64);
     let stands_out = longest > typical.saturating_mul(ALLOWANCE);
-    stands_out.then(|| Suspect { from, to: cluster.next_replica(from), took: Duration(longest) })
+    stands_out.then(|| Suspect { from, to: replicas.next(from), took: Duration(longest) })
 }
 
-const fn successor(cluster: &Cluster, of: ReplicaId) -> Destination {
-    Destination::Replica(cluster.next_replica(of))
-}
-
-/// Hops from one replica of the cluster to another.
-const fn distance(cluster: &Cluster, from: ReplicaId, to: ReplicaId) -> usize {
-    (to.0 as usize + cluster.n - from.0 as usize) % cluster.n
+const fn successor(replicas: Replicas, of: ReplicaId) -> Destination {
+    Destination::Replica(replicas.next(of))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::Cluster;
     use crate::ids::Principal;
     use crate::testing::net::keyring;
     use alloc::collections::VecDeque;
@@ -391,8 +389,8 @@ mod tests {
         fn new(f: usize, delays: &[u64]) -> Self {
             let mut cluster = Cluster::of([0; 16], 3 * f + 1).unwrap();
             cluster.limits.ring_slow_after = Duration::from_millis(10);
-            let keyrings = cluster.replicas().map(|id| keyring(&cluster, Principal::Replica(id))).collect();
-            let paces = vec![Watch::new(INSTANCE); cluster.n];
+            let keyrings = cluster.replicas.iter().map(|id| keyring(&cluster, Principal::Replica(id))).collect();
+            let paces = vec![Watch::new(INSTANCE, cluster.replicas); cluster.replicas.n()];
             let (hasty, mail, rejected) = (Vec::new(), VecDeque::new(), Vec::new());
             Self {
                 cluster,
@@ -415,7 +413,7 @@ mod tests {
             let mut sent = Vec::new();
             let mut around = Around {
                 now: Instant(self.now),
-                cluster: &self.cluster,
+                limits: &self.cluster.limits,
                 keyring: &self.keyrings[me],
                 me: ReplicaId(me as u8),
                 send: &mut |to, message| sent.push((to, message)),
@@ -424,7 +422,7 @@ mod tests {
             for (to, message) in sent {
                 let all: Vec<usize> = match to {
                     Destination::Replica(to) => vec![to.0 as usize],
-                    _ => (0..self.cluster.n).filter(|to| *to != me).collect(),
+                    _ => (0..self.cluster.replicas.n()).filter(|to| *to != me).collect(),
                 };
                 for to in all {
                     self.post(me, to, message.clone());
@@ -460,9 +458,9 @@ mod tests {
 
         /// Every replica's timer, and everything that follows; requests take as long as the replicas do.
         fn interval(&mut self) {
-            let end = self.now + interval(&self.cluster).0;
+            let end = self.now + interval(&self.cluster.limits).0;
             let around = self.delays.iter().sum::<u64>() + self.extra;
-            for me in 0..self.cluster.n {
+            for me in 0..self.cluster.replicas.n() {
                 self.paces[me].note(Duration(around));
                 self.step(me, |pace, around| {
                     pace.tick(around);
@@ -478,7 +476,7 @@ mod tests {
         }
 
         fn alarms(&self) -> Vec<Option<Alarm>> {
-            self.paces.iter().map(|pace| pace.alarm(Instant(self.now), &self.cluster)).collect()
+            self.paces.iter().map(|pace| pace.alarm(Instant(self.now), &self.cluster.limits)).collect()
         }
 
         fn paces(&self) -> Vec<Option<Pace>> {
@@ -591,10 +589,10 @@ mod tests {
         let mut one = ring.paces[0].clone();
         let others = one.verdicts.iter_mut().filter(|(originator, _)| originator.0 != 3);
         others.for_each(|(_, verdict)| verdict.pace = Pace::Even);
-        assert_eq!(one.alarm(Instant(ring.now), &ring.cluster), None);
-        assert!(ring.paces[0].alarm(Instant(ring.now + 5_000_000), &ring.cluster).is_some());
+        assert_eq!(one.alarm(Instant(ring.now), &ring.cluster.limits), None);
+        assert!(ring.paces[0].alarm(Instant(ring.now + 5_000_000), &ring.cluster.limits).is_some());
         ring.paces[0].came_around = (0, Duration(0));
-        assert_eq!(ring.paces[0].alarm(Instant(ring.now + 9_000_000), &ring.cluster), None);
+        assert_eq!(ring.paces[0].alarm(Instant(ring.now + 9_000_000), &ring.cluster.limits), None);
         (ring.slow_link, ring.extra) = (None, 0);
         (0..8).for_each(|_| ring.interval());
         assert_eq!(ring.paces(), [None; 4], "it is fast again");

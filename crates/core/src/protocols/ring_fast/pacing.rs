@@ -18,13 +18,13 @@ impl<S: Service> RingFast<S> {
         s: &mut Surroundings<'_, impl Speaker>,
         act: impl FnOnce(&mut Watch, &mut Around<'_>) -> R,
     ) -> R {
-        let (instance, out) = (self.base.instance, &mut *s.out);
+        let (instance, out) = (self.base.what.number, &mut *s.out);
         let mut send = |to, message: PaceMessage| {
             out.step(message.step());
             out.send(to, RingPace { instance, message }.into());
         };
         let Surroundings { now, cluster, keyring, me, .. } = *s;
-        act(&mut self.watch, &mut Around { now, cluster, keyring, me, send: &mut send })
+        act(&mut self.watch, &mut Around { now, limits: &cluster.limits, keyring, me, send: &mut send })
     }
 
     /// Pace 1.
@@ -35,7 +35,7 @@ impl<S: Service> RingFast<S> {
     }
 
     pub(super) fn set_pace_timer(s: &mut Surroundings<'_, impl Speaker>) {
-        s.set_timer(RingTimer::Pace, s.now + interval(s.cluster));
+        s.set_timer(RingTimer::Pace, s.now + interval(&s.cluster.limits));
     }
 
     pub(super) fn on_pace(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, message: PaceMessage) {
@@ -59,7 +59,7 @@ impl<S: Service> RingFast<S> {
             (PaceMessage::Ask(client), Some(microseconds)) => {
                 let delay = PaceMessage::Delay(Delay { client: *client, microseconds });
                 s.step(delay.step());
-                let answer = RingPace { instance: self.base.instance, message: delay };
+                let answer = RingPace { instance: self.base.what.number, message: delay };
                 s.send(Destination::Client(*client), answer);
             }
             (PaceMessage::Ask(_), None) => {}
@@ -69,10 +69,10 @@ impl<S: Service> RingFast<S> {
 
     /// Pace 5: tells the host, and leaves the ring if that is what the operator wants.
     fn judge_pace(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
-        let alarm = self.watch.alarm(s.now, s.cluster);
+        let alarm = self.watch.alarm(s.now, &s.cluster.limits);
         let gist = |alarm: &Alarm| (alarm.pace, alarm.suspect.map(|suspect| suspect.from));
         if alarm.as_ref().map(gist) != self.alarm.as_ref().map(gist) {
-            s.out.notify(Notice::Paced { instance: self.base.instance, alarm });
+            s.out.notify(Notice::Paced { instance: self.base.what.number, alarm });
         }
         self.alarm = alarm;
         if alarm.is_some_and(|alarm| alarm.pace == Pace::BeyondDoubt) {

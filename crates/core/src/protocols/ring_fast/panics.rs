@@ -10,6 +10,7 @@ use crate::message::Request;
 use crate::protocols::ring_fast::message::{RingTimer, Speaker};
 use crate::protocols::speculative::{Certain, Response, Standing};
 use crate::rejection::{Account, Rejection};
+use crate::replicas::Replicas;
 use crate::service::{Proposal, Service};
 use crate::stop::StopReason;
 use crate::switching::{Ledger, Surroundings};
@@ -32,7 +33,7 @@ impl<S: Service> RingFast<S> {
     /// client hands it on.
     pub(super) fn on_panic(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, request: Request) {
         s.step("Ring 6");
-        let entry = Self::signed_entry(s, &request);
+        let entry = Self::signed_entry(self.base.what.replicas, &request);
         if entry != s.me && !from.is_client() {
             return s.reject(from, Rejection::WrongEntry);
         }
@@ -62,8 +63,8 @@ impl<S: Service> RingFast<S> {
         has_room
     }
 
-    fn signed_entry(s: &Surroundings<'_, impl Speaker>, request: &Request) -> ReplicaId {
-        Path::entry_for(s.cluster, request.client, request.timestamp, SIGNED_ATTEMPT)
+    fn signed_entry(replicas: Replicas, request: &Request) -> ReplicaId {
+        Path::entry_for(replicas, request.client, request.timestamp, SIGNED_ATTEMPT)
     }
 
     /// Ring 6: the signed requests whose entry this is leave; again if they are new after so long. They wait in no
@@ -92,7 +93,10 @@ impl<S: Service> RingFast<S> {
         let Self { base, panics, .. } = self;
         for asked in panics.shelves.values_mut().flat_map(|shelf| shelf.asked.values_mut()) {
             let is_under_way = asked.left.is_some_and(|left| s.now - left < limits.client_retry);
-            if is_under_way || Self::signed_entry(s, &asked.request) != s.me || !clients.insert(asked.request.client) {
+            if is_under_way
+                || Self::signed_entry(base.what.replicas, &asked.request) != s.me
+                || !clients.insert(asked.request.client)
+            {
                 continue;
             }
             bytes += asked.request.operation.len();
@@ -119,7 +123,7 @@ impl<S: Service> RingFast<S> {
                 Standing::Stale => self.panics.forget(by, client),
                 Standing::Done { position, history, outcome } if self.panics.is_certain(position) => {
                     s.step("Ring 7");
-                    let response = Response::to(self.base.instance, &request, position, history, outcome);
+                    let response = Response::to(self.base.what.number, &request, position, history, outcome);
                     s.send(Destination::Client(client), Certain(response));
                     self.panics.forget(by, client);
                 }
@@ -128,7 +132,7 @@ impl<S: Service> RingFast<S> {
         }
         if unknown && let Some(number) = self.panics.next_probe(s.now, s.cluster.limits.client_retry) {
             s.step("Ring 7");
-            let path = Path::of_probe(s.cluster, self.sequencer, s.me);
+            let path = Path::of_probe(self.base.what.replicas, self.base.what.head, s.me);
             let body = Body::Probe(Probe { number, pass: 0 });
             let accepted =
                 Accepted { path, position: 0, batch: body.digest(), message: self.first_message(s.me, body) };

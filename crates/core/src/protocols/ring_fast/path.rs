@@ -9,16 +9,15 @@
 //! comes earlier, at q < f, it gives numbers when it comes again, at σ = n + q. All n replicas execute from there on,
 //! one at each position, the last one at n + q + n − 1: the path is q positions longer than 2n, and these are ACKs too.
 
-use crate::cluster::Cluster;
 use crate::ids::{ClientId, ReplicaId, Timestamp};
+use crate::replicas::Replicas;
 use core::ops::{Range, RangeInclusive};
 
 /// The path of one entry's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
     entry: ReplicaId,
-    n: usize,
-    f: usize,
+    replicas: Replicas,
     stamp: usize,
     last: usize,
     is_probe: bool,
@@ -26,43 +25,44 @@ pub struct Path {
 
 impl Path {
     /// The path from an entry, where this replica is the sequencer.
-    pub const fn new(cluster: &Cluster, sequencer: ReplicaId, entry: ReplicaId) -> Self {
-        let Cluster { n, f, .. } = *cluster;
-        let offset = distance(n, entry, sequencer);
-        let stamp = if offset < f { n + offset } else { offset };
+    pub const fn new(replicas: Replicas, sequencer: ReplicaId, entry: ReplicaId) -> Self {
+        let n = replicas.n();
+        let offset = replicas.distance(entry, sequencer);
+        // An entry asks nobody whether its batch may have a number: at f = 0 as well, the sequencer's own waits.
+        let stamp = if offset == 0 || offset + 1 < replicas.weak() { n + offset } else { offset };
         let last = if stamp > n { stamp + n - 1 } else { 2 * n - 1 };
-        Self { entry, n, f, stamp, last, is_probe: false }
+        Self { entry, replicas, stamp, last, is_probe: false }
     }
 
     /// The path of a probe: it comes back to the entry when all others have seen it twice. It has no client whose MACs
     /// had to be checked before the sequencer says what it has.
-    pub const fn of_probe(cluster: &Cluster, sequencer: ReplicaId, entry: ReplicaId) -> Self {
-        let Cluster { n, f, .. } = *cluster;
-        let offset = distance(n, entry, sequencer);
+    pub const fn of_probe(replicas: Replicas, sequencer: ReplicaId, entry: ReplicaId) -> Self {
+        let n = replicas.n();
+        let offset = replicas.distance(entry, sequencer);
         let stamp = if offset == 0 { n } else { offset };
-        Self { entry, n, f, stamp, last: 2 * n, is_probe: true }
+        Self { entry, replicas, stamp, last: 2 * n, is_probe: true }
     }
 
     /// The replica that a client asks: one for each request and attempt, so that all are asked equally often, and the
     /// next one after one that did not serve it.
-    pub fn entry_for(cluster: &Cluster, client: ClientId, timestamp: Timestamp, attempt: u64) -> ReplicaId {
-        let n = cluster.n as u64;
+    pub fn entry_for(replicas: Replicas, client: ClientId, timestamp: Timestamp, attempt: u64) -> ReplicaId {
+        let n = replicas.n() as u64;
         ReplicaId(((u64::from(client.session) % n + timestamp.0 % n + attempt) % n) as u8)
     }
 
     /// Where a replica is in the RING pass.
     pub const fn offset(&self, replica: ReplicaId) -> usize {
-        distance(self.n, self.entry, replica)
+        self.replicas.distance(self.entry, replica)
     }
 
     /// The replica at a position.
     pub const fn at(&self, position: usize) -> ReplicaId {
-        ReplicaId(((self.entry.0 as usize + position) % self.n) as u8)
+        self.replicas.after(self.entry, position)
     }
 
     /// The first position whose messages are ACKs: that of the exit, in the RING pass.
     pub const fn exit(&self) -> usize {
-        self.n - 1
+        self.replicas.n() - 1
     }
 
     /// The last position, which answers the client: the exit again, unless the path is longer; of a probe, the entry.
@@ -74,12 +74,12 @@ impl Path {
     /// when it comes by for the second time, and the last link of a probe. MACs cover it, so one for a replica in
     /// one pass is none in another.
     pub const fn pass(&self, position: usize) -> u8 {
-        ((position + 1) / self.n) as u8
+        ((position + 1) / self.replicas.n()) as u8
     }
 
     /// Whether what passes this position comes to the same replica again.
     pub const fn comes_again(&self, position: usize) -> bool {
-        position + self.n <= self.last
+        position + self.replicas.n() <= self.last
     }
 
     /// σ: where the sequencer gives a number.
@@ -90,7 +90,7 @@ impl Path {
     /// Whether the replica at this position logs and executes: each replica does at one position, from the sequencer
     /// on.
     pub const fn executes(&self, position: usize) -> bool {
-        position >= self.stamp && position < self.stamp + self.n
+        position >= self.stamp && position < self.stamp + self.replicas.n()
     }
 
     /// Whether what arrives here has a number in it: the sequencer has been passed, and this replica does not have the
@@ -101,7 +101,7 @@ impl Path {
 
     /// Whether a replica here checks the client's MAC.
     pub const fn checks_client(&self, position: usize) -> bool {
-        position <= self.f
+        position < self.replicas.weak()
     }
 
     /// Whether a replica here may strike a request: where clients' MACs are checked, and where the number is given.
@@ -116,43 +116,38 @@ impl Path {
 
     /// ←r: the positions whose MACs a replica here checks.
     pub const fn predecessors(&self, position: usize) -> Range<usize> {
-        position.saturating_sub(self.f + 1)..position
+        position.saturating_sub(self.replicas.weak())..position
     }
 
     /// →r: the positions that a replica here makes MACs for.
     pub fn successors(&self, position: usize) -> RangeInclusive<usize> {
-        position + 1..=(position + self.f + 1).min(self.last())
+        position + 1..=(position + self.replicas.weak()).min(self.last())
     }
 
     /// The MACs that the link from a position to the next one carries, as (maker, receiver), in their order on the
     /// wire.
     pub fn carried(&self, position: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
         let path = *self;
-        (position.saturating_sub(path.f)..=position).flat_map(move |maker| {
+        ((position + 1).saturating_sub(path.replicas.weak())..=position).flat_map(move |maker| {
             path.successors(maker).filter(move |receiver| *receiver > position).map(move |receiver| (maker, receiver))
         })
     }
 
     /// How many MACs of a client travel with each request on the link that leaves a position.
     pub const fn client_tags(&self, position: usize) -> usize {
-        self.f.saturating_sub(position)
+        self.replicas.weak().saturating_sub(position + 1)
     }
 
     /// How many MACs for the client travel with each request on the link that leaves a position.
     pub const fn reply_tags(&self, position: usize) -> usize {
-        if self.is_probe { 0 } else { (position + self.f + 1).saturating_sub(self.last) }
+        if self.is_probe { 0 } else { (position + self.replicas.weak()).saturating_sub(self.last) }
     }
 
     /// The replicas that vouch to the client, in the order of their positions; not for probes, which have no client.
     pub fn vouchers(&self) -> impl Iterator<Item = ReplicaId> + use<> {
         let path = *self;
-        (path.last() - path.f..=path.last()).map(move |position| path.at(position))
+        (path.last() + 1 - path.replicas.weak()..=path.last()).map(move |position| path.at(position))
     }
-}
-
-/// Hops from one replica to another. An entry that does not exist has a path as well, which nobody takes.
-const fn distance(n: usize, from: ReplicaId, to: ReplicaId) -> usize {
-    (to.0 as usize + n - from.0 as usize % n) % n
 }
 
 #[cfg(test)]
@@ -168,7 +163,7 @@ mod tests {
     use alloc::vec::Vec;
 
     fn path(f: usize, entry: u8) -> Path {
-        Path::new(&Cluster::of([0; 16], 3 * f + 1).unwrap(), ReplicaId(0), ReplicaId(entry))
+        Path::new(Replicas::of(3 * f + 1).unwrap(), ReplicaId(0), ReplicaId(entry))
     }
 
     /// One line for each position, as in the table of `docs/papers/ring.md`: whose MACs are checked, of which kind,
@@ -267,13 +262,13 @@ mod tests {
         assert_eq!([0, 1, 6, 7, 8].map(|at| path(2, 6).comes_again(at)), [true, true, true, true, false]);
     }
 
-    /// What the proofs of ring-P1 to ring-P3 use, for every f, entry and sequencer.
+    /// What the proofs of ring-P1 to ring-P3 use, for every entry and sequencer, with more replicas than 3f+1 as well.
     #[test]
     fn the_sets_are_what_the_proofs_need() {
-        for f in 1..=3 {
-            let cluster = Cluster::of([0; 16], 3 * f + 1).unwrap();
-            for (entry, sequencer) in cluster.replicas().flat_map(|e| cluster.replicas().map(move |s| (e, s))) {
-                let path = Path::new(&cluster, sequencer, entry);
+        for (n, f) in (4..=13).flat_map(|n| (0..=(n - 1) / 3).map(move |f| (n, f))) {
+            let replicas = Replicas::new(n, f).unwrap();
+            for (entry, sequencer) in replicas.iter().flat_map(|e| replicas.iter().map(move |s| (e, s))) {
+                let path = Path::new(replicas, sequencer, entry);
                 let positions = 0..=path.last();
                 for p in positions.clone() {
                     let makers: Vec<usize> = positions.clone().filter(|q| path.successors(*q).contains(&p)).collect();
@@ -285,25 +280,22 @@ mod tests {
                     assert!(own.into_iter().all(|pair| arriving.contains(&pair)));
                 }
                 let executing: Vec<usize> = positions.clone().filter(|p| path.executes(*p)).collect();
-                assert_eq!(executing.len(), cluster.n, "each replica executes once");
+                assert_eq!(executing.len(), n, "each replica executes once");
                 assert_eq!(path.at(executing[0]), sequencer);
                 assert_eq!(path.vouchers().count(), f + 1);
                 let q = path.offset(sequencer);
-                assert_eq!(path.last(), 2 * cluster.n - 1 + if q < f { q } else { 0 });
+                assert_eq!(path.last(), 2 * n - 1 + if q < f { q } else { 0 });
                 assert!(path.stamp() >= f && executing.iter().all(|p| *p <= path.last()));
                 assert!(positions.clone().all(|p| p <= path.stamp() || !path.may_strike(p)), "no number is struck");
                 let vouching: Vec<usize> = positions.clone().filter(|p| path.is_last(*p)).collect();
-                assert!(vouching.iter().all(|p| path.is_told(*p) || *p >= path.stamp() + cluster.n));
+                assert!(vouching.iter().all(|p| path.is_told(*p) || *p >= path.stamp() + n));
                 let seen: BTreeSet<_> = positions.clone().map(|p| (path.at(p), path.pass(p))).collect();
                 assert_eq!(seen.len(), path.last() + 1, "a MAC tells the positions of its maker apart");
                 let last_time: Vec<usize> = positions.filter(|p| !path.comes_again(*p)).collect();
-                assert_eq!(last_time, (path.last() + 1 - cluster.n..=path.last()).collect::<Vec<_>>());
-                let probe = Path::of_probe(&cluster, sequencer, entry);
+                assert_eq!(last_time, (path.last() + 1 - n..=path.last()).collect::<Vec<_>>());
+                let probe = Path::of_probe(replicas, sequencer, entry);
                 assert_eq!(probe.at(probe.last()), entry, "it comes back");
-                assert!(
-                    (0..probe.last()).filter(|p| probe.executes(*p)).count() == cluster.n
-                        && !probe.is_last(2 * cluster.n)
-                );
+                assert!((0..probe.last()).filter(|p| probe.executes(*p)).count() == n && !probe.is_last(2 * n));
             }
         }
     }
@@ -319,7 +311,7 @@ mod tests {
     /// How many positions a path is longer than 2n.
     fn longer(path: &Path) -> usize {
         let q = path.offset(ReplicaId(0));
-        if q < path.f { q } else { 0 }
+        if q + 1 < path.replicas.weak() { q } else { 0 }
     }
 
     /// Equations 7.1 and 7.3 of the thesis, added up anew (`docs/papers/ring.md`), and 2(f+1) more for each position
@@ -372,9 +364,9 @@ mod tests {
     #[test]
     fn all_entries_are_asked_equally_often() {
         for n in [4, 7, 10] {
-            let cluster = Cluster::of([0; 16], n).unwrap();
+            let replicas = Replicas::of(n).unwrap();
             let client = ClientId { identity: IdentityId(3), session: 7 };
-            let choose = |time: u64, attempt| Path::entry_for(&cluster, client, Timestamp(time), attempt);
+            let choose = |time: u64, attempt| Path::entry_for(replicas, client, Timestamp(time), attempt);
             let mut asked = BTreeMap::new();
             for time in 0..60 * n as u64 {
                 *asked.entry(choose(time, 0)).or_insert(0) += 1;

@@ -47,9 +47,9 @@ impl<S: Service> RingFast<S> {
                     return self.on_panic(s, from, request);
                 }
                 // One that is sent to everybody is the second attempt.
-                let is_sent_to_all = request.authentication.tags.iter().len() == s.cluster.n;
+                let is_sent_to_all = request.authentication.tags.iter().len() == self.base.what.replicas.n();
                 let Request { client, timestamp, .. } = request;
-                let entry = Path::entry_for(s.cluster, client, timestamp, u64::from(is_sent_to_all));
+                let entry = Path::entry_for(self.base.what.replicas, client, timestamp, u64::from(is_sent_to_all));
                 if entry != s.me {
                     if from.is_client() && !is_sent_to_all {
                         // It asks another one than it should, perhaps because it wants to be nearer.
@@ -75,7 +75,7 @@ impl<S: Service> RingFast<S> {
     /// What leaves an entry, before its MACs.
     pub(super) const fn first_message(&self, entry: ReplicaId, body: Body) -> RingMessage {
         RingMessage {
-            instance: self.base.instance,
+            instance: self.base.what.number,
             entry,
             body,
             strikes: Vec::new(),
@@ -125,9 +125,9 @@ impl<S: Service> RingFast<S> {
     /// Ring 2: a batch leaves this entry.
     pub(super) fn send_batch(&mut self, s: &mut Surroundings<'_, impl Speaker>, mut requests: Vec<Request>) {
         s.step("Ring 2");
-        let path = self.path(s.cluster, s.me);
+        let path = self.path(s.me);
         for request in &mut requests {
-            request.authentication.tags = client_tags(s.cluster, &path, request);
+            request.authentication.tags = client_tags(self.base.what.replicas, &path, request);
         }
         let body = Body::Requests(requests.clone());
         let batch = body.digest();
@@ -149,11 +149,11 @@ impl<S: Service> RingFast<S> {
         }
         let is_probe = matches!(message.body, Body::Probe(_));
         let path = match is_probe {
-            true => Path::of_probe(s.cluster, self.sequencer, message.entry),
-            false => self.path(s.cluster, message.entry),
+            true => Path::of_probe(self.base.what.replicas, self.base.what.head, message.entry),
+            false => self.path(message.entry),
         };
-        let position = path.offset(s.me) + usize::from(message.body.pass()) * s.cluster.n;
-        let is_place = s.cluster.contains(message.entry) && position > 0 && position <= path.last();
+        let position = path.offset(s.me) + usize::from(message.body.pass()) * self.base.what.replicas.n();
+        let is_place = self.base.what.replicas.contains(message.entry) && position > 0 && position <= path.last();
         if !is_place || from != path.at(position - 1) {
             return s.reject(Principal::Replica(from), Rejection::WrongSender);
         }
@@ -194,7 +194,7 @@ impl<S: Service> RingFast<S> {
             if position <= path.stamp() && self.batches.is_too_much(s.now, &s.cluster.limits, message.entry, requests) {
                 return s.reject(Principal::Replica(message.entry), Rejection::Overload);
             }
-            self.flow.come_by(s.now, Flow::bytes(requests), s.cluster.f);
+            self.flow.come_by(s.now, Flow::bytes(requests), self.base.what.replicas.n() - 1);
             self.batches.keep(s.now, &s.cluster.limits, message.entry, batch, requests.clone());
         }
         if position == path.exit() + 1
@@ -216,7 +216,7 @@ impl<S: Service> RingFast<S> {
         let from = Principal::Replica(path.at(position - 1));
         if position == path.stamp() {
             let waiting: usize = self.unstamped.iter().map(Accepted::weight).sum();
-            if self.unstamped.len() >= EARLY_MAX * s.cluster.n || waiting > AHEAD_BYTES_MAX {
+            if self.unstamped.len() >= EARLY_MAX * self.base.what.replicas.n() || waiting > AHEAD_BYTES_MAX {
                 return s.reject(from, Rejection::Overload);
             }
             self.unstamped.push_back(accepted);
@@ -230,7 +230,7 @@ impl<S: Service> RingFast<S> {
         if first < next || first > next + 2 * s.cluster.history_bound() {
             return s.reject(from, Rejection::OutsideWindow);
         }
-        if !self.early.keep(first, accepted.weight(), accepted, EARLY_MAX * s.cluster.n) {
+        if !self.early.keep(first, accepted.weight(), accepted, EARLY_MAX * self.base.what.replicas.n()) {
             return s.reject(from, Rejection::Overload);
         }
         self.take(s);

@@ -6,10 +6,10 @@ use super::message::Accepted;
 use super::pace::Watch;
 use super::path::Path;
 use super::shelves::Panics;
-use crate::cluster::Cluster;
-use crate::ids::{InstanceId, ReplicaId};
+use crate::ids::ReplicaId;
 use crate::notice::Alarm;
 use crate::protocols::speculative::{Ahead, Load, Queue, Speculation};
+use crate::schedule::Specification;
 use crate::service::Service;
 use crate::switching::Ledger;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -18,7 +18,6 @@ use alloc::collections::{BTreeMap, VecDeque};
 #[derive(Clone, Debug)]
 pub(crate) struct RingFast<S> {
     pub(crate) base: Speculation<S>,
-    pub(super) sequencer: ReplicaId,
     pub(super) queue: Queue,
     pub(super) flow: Flow,
     pub(super) batches: Batches,
@@ -37,10 +36,9 @@ pub(crate) struct RingFast<S> {
 
 impl<S: Service> RingFast<S> {
     /// An instance that begins with what the ledger holds.
-    pub(crate) fn open(instance: InstanceId, sequencer: ReplicaId, watches_load: bool, ledger: Ledger<S>) -> Self {
+    pub(crate) fn open(what: Specification, ledger: Ledger<S>) -> Self {
         Self {
-            base: Speculation::open(instance, ledger),
-            sequencer,
+            base: Speculation::open(what, ledger),
             queue: Queue::default(),
             flow: Flow::default(),
             batches: Batches::default(),
@@ -48,13 +46,13 @@ impl<S: Service> RingFast<S> {
             unstamped: VecDeque::new(),
             probes: BTreeMap::new(),
             panics: Panics::default(),
-            watch: Watch::new(instance),
+            watch: Watch::new(what.number, what.replicas),
             alarm: None,
-            load: Load::new(watches_load),
+            load: Load::new(what.watches_load),
         }
     }
 
-    pub(super) const fn path(&self, cluster: &Cluster, entry: ReplicaId) -> Path {
-        Path::new(cluster, self.sequencer, entry)
+    pub(super) const fn path(&self, entry: ReplicaId) -> Path {
+        Path::new(self.base.what.replicas, self.base.what.head, entry)
     }
 }

@@ -3,12 +3,12 @@
 use super::message::{RingMessage, Strike};
 use super::path::Path;
 use crate::auth::{Authenticator, Tag};
-use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::ids::Principal;
 use crate::message::{Request, Vouched};
 use crate::protocols::ring_fast::message::Speaker;
 use crate::rejection::Rejection;
+use crate::replicas::Replicas;
 use crate::switching::Surroundings;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -87,9 +87,9 @@ pub(super) fn add_strikes(strikes: &mut Vec<Strike>, position: usize, requests: 
 
 /// A client's MACs for the positions after the entry's, as it sent them to the entry or to everybody. In the place of
 /// one that is missing stands one that nobody accepts: what a client left out must not cost others their batch.
-pub(super) fn client_tags(cluster: &Cluster, path: &Path, request: &Request) -> Authenticator {
+pub(super) fn client_tags(replicas: Replicas, path: &Path, request: &Request) -> Authenticator {
     let tags = &request.authentication.tags;
-    let is_sent_to_all = tags.iter().len() == cluster.n;
+    let is_sent_to_all = tags.iter().len() == replicas.n();
     let place = |position| if is_sent_to_all { path.at(position).0 as usize } else { position };
-    (1..=cluster.f).map(|position| tags.get(place(position)).unwrap_or(Tag::from_bytes([0; 16]))).collect()
+    (1..replicas.weak()).map(|position| tags.get(place(position)).unwrap_or(Tag::from_bytes([0; 16]))).collect()
 }

@@ -57,7 +57,7 @@ impl<S: Service> RingResilient<S> {
         let is_news = wanted.iter().any(|digest| !self.bodies.contains_key(digest));
         wanted.iter().for_each(|digest| _ = self.bodies.entry(*digest).or_insert(None));
         if is_news {
-            self.fetch(s, Destination::Replica(self.sequencer));
+            self.fetch(s, Destination::Replica(self.base.what.head));
         }
         None
     }
@@ -89,7 +89,7 @@ impl<S: Service> RingResilient<S> {
             return;
         }
         for entry in bodies.0 {
-            self.take_body(s, Principal::Replica(from), &entry.asked_in(self.base.instance));
+            self.take_body(s, Principal::Replica(from), &entry.asked_in(self.base.what.number));
         }
         self.arm_timers(s);
     }
@@ -123,7 +123,7 @@ impl<S: Service> RingResilient<S> {
         }
         if !bare.is_empty() {
             let message = SwitchMessage::Bodies(Bodies(bare));
-            let instance = self.base.instance;
+            let instance = self.base.what.number;
             s.send(Destination::Replica(from), Switch { instance, message });
         }
     }

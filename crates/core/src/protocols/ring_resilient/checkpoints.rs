@@ -85,7 +85,7 @@ impl<S: Service> RingResilient<S> {
 
     /// What this replica signs about its state there.
     const fn stable_at(&self, boundary: Boundary) -> Stable {
-        Stable { instance: self.base.instance, init: self.base.init(), boundary }
+        Stable { instance: self.base.what.number, init: self.base.init(), boundary }
     }
 
     /// After a restart: what this replica said about its checkpoints, it says again.
@@ -99,7 +99,7 @@ impl<S: Service> RingResilient<S> {
     /// Resilient 6: another replica's state.
     pub(super) fn on_vote(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, vote: Signed<Stable>) {
         let Stable { instance, boundary, .. } = vote.value;
-        if vote.signer != from || instance != self.base.instance {
+        if vote.signer != from || instance != self.base.what.number {
             return s.reject(Principal::Replica(from), Rejection::WrongSender);
         }
         if boundary.position <= self.base.ledger.log.anchor().position {
@@ -134,8 +134,8 @@ impl<S: Service> RingResilient<S> {
         let equal = all.filter(|vote| vote.value == value);
         // By signer: nobody counts twice.
         let signatures: BTreeMap<_, _> = equal.map(|vote| (vote.signer, vote.signature)).collect();
-        if signatures.len() >= s.cluster.strong() {
-            let signatures = signatures.into_iter().take(s.cluster.strong()).collect();
+        if signatures.len() >= self.base.what.replicas.strong() {
+            let signatures = signatures.into_iter().take(self.base.what.replicas.strong()).collect();
             self.anchor(s, Certificate { value, signatures });
         }
     }
@@ -151,7 +151,7 @@ impl<S: Service> RingResilient<S> {
         if self.base.is_stopped() || boundary.position <= self.base.ledger.log.anchor().position {
             return;
         }
-        if instance != self.base.instance {
+        if instance != self.base.what.number {
             return s.reject(Principal::Replica(from), Rejection::BadCertificate);
         }
         self.anchor(s, certificate);
@@ -171,7 +171,7 @@ impl<S: Service> RingResilient<S> {
         }
         if !self.opened {
             self.opened = true;
-            s.persist(self.base.instance, HistoryRecord::Logged(Vec::new()));
+            s.persist(self.base.what.number, HistoryRecord::Logged(Vec::new()));
         }
         self.commit(s, boundary.position);
         let known = self.base.ledger.log.boundaries().iter().find(|own| own.position == boundary.position);
@@ -189,9 +189,9 @@ impl<S: Service> RingResilient<S> {
         self.votes.retain(|vote| vote.value.boundary.position > boundary.position);
         self.doubt.take_if(|doubt| doubt.position <= boundary.position);
         self.peers.values_mut().for_each(|peer| peer.forget_below(boundary.position));
-        s.append(self.base.instance, HistoryRecord::Stable(certificate.clone()));
+        s.append(self.base.what.number, HistoryRecord::Stable(certificate.clone()));
         self.stable = Some(certificate);
-        let instance = self.base.instance;
+        let instance = self.base.what.number;
         s.out.notify(Notice::Anchored { instance, position: boundary.position, root: boundary.root });
         if boundary.position >= self.last() {
             return self.halt_here(s, StopReason::QuotaDone);
@@ -225,7 +225,7 @@ impl<S: Service> RingResilient<S> {
         };
         let listed = log.after(anchor.position).take((end - anchor.position) as usize);
         AbortReport {
-            instance: self.base.instance,
+            instance: self.base.what.number,
             anchor,
             boundaries: log.boundaries().iter().filter(|boundary| boundary.position <= end).copied().collect(),
             digests: listed.map(|logged| logged.digest).collect(),
@@ -301,7 +301,7 @@ impl<S: Service> RingResilient<S> {
             }
             passed_on.push((client, request.timestamp));
             s.step("Resilient 1");
-            s.send(Destination::Replica(self.sequencer), request);
+            s.send(Destination::Replica(self.base.what.head), request);
         }
         self.passed_on.1.retain(|(client, timestamp)| self.pool.waits(*client, *timestamp));
         if self.passed_on.1.is_empty() {

@@ -10,21 +10,21 @@ use alloc::vec::Vec;
 pub(crate) struct RingResilientClient;
 
 impl ClientHalf for RingResilientClient {
-    fn receivers(&self, at: &Asking<'_>, _timestamp: Timestamp) -> Vec<ReplicaId> {
-        at.cluster.replicas().collect()
+    fn receivers(&self, at: &Asking, _timestamp: Timestamp) -> Vec<ReplicaId> {
+        at.replicas.iter().collect()
     }
 
-    fn first(&self, _at: &Asking<'_>, _timestamp: Timestamp, _everybody: bool) -> Destination {
+    fn first(&self, _at: &Asking, _timestamp: Timestamp, _everybody: bool) -> Destination {
         Destination::Replicas
     }
 
-    fn counts(&self, _at: &Asking<'_>, _from: ReplicaId) -> bool {
+    fn counts(&self, _at: &Asking, _from: ReplicaId) -> bool {
         true
     }
 
-    fn weigh(&self, at: &Asking<'_>, responses: &BTreeMap<ReplicaId, Response>) -> Verdict {
+    fn weigh(&self, at: &Asking, responses: &BTreeMap<ReplicaId, Response>) -> Verdict {
         // f + 1 of those who answer are correct, and have executed what 2f + 1 hold certificates for.
-        enough_equal(responses, at.cluster.strong())
+        enough_equal(responses, at.replicas.strong())
     }
 
     fn believes_certain(&self) -> bool {

@@ -28,10 +28,10 @@ impl<S: Service> Abortable for RingResilient<S> {
         self.replay_history(cluster, record);
     }
 
-    fn describe(&self, _cluster: &Cluster, report: &mut Report) {
+    fn describe(&self, report: &mut Report) {
         report.requests_executed = self.requests_executed;
         report.pending_requests = self.pool.len();
-        report.primary = self.sequencer;
+        report.primary = self.base.what.head;
     }
 }
 

@@ -1,5 +1,6 @@
 //! The resilient ring: a sequencer orders, 2f+1 sign, and what committed can be proved. It is section 4.3 of the
-//! thesis, with the repairs of `docs/papers/ring.md`.
+//! thesis, with the repairs of `docs/papers/ring.md`. With more replicas than 3f+1, 2f+1 reads ⌈(n+f+1)/2⌉ everywhere
+//! ([`crate::replicas`]): the correct ones are as many, and two such sets have a correct one in common.
 //!
 //! # What it is for
 //! Fast instances stop as soon as one replica is down. Something has to serve the clients then, with as many as f

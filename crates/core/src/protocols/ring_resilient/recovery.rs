@@ -29,7 +29,7 @@ impl<S: Service> RingResilient<S> {
                 if is_here && ledger.log.history_at(boundary.position) == Some(boundary.history) {
                     ledger.anchor_at(boundary);
                     ledger.certify(certificate.clone());
-                    self.stable = Some(certificate).filter(|_| instance == self.base.instance);
+                    self.stable = Some(certificate).filter(|_| instance == self.base.what.number);
                 }
             }
             record @ HistoryRecord::Stopped(_) => self.base.replay(cluster, record),
@@ -84,7 +84,7 @@ impl<S: Service> RingResilient<S> {
             if logged.peek().is_some_and(|(_, next)| next.entry.proposal == *proposal) {
                 continue;
             }
-            let requests = batch.drain(..).map(|entry| entry.asked_in(self.base.instance)).collect();
+            let requests = batch.drain(..).map(|entry| entry.asked_in(self.base.what.number)).collect();
             let slot = Slot { history: last.history, proposal: proposal.clone(), requests, ..Slot::default() };
             slots.insert(position, slot);
         }

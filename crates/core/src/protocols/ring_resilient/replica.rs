@@ -88,7 +88,7 @@ impl<S: Service> RingResilient<S> {
         history: Digest,
         outcome: Outcome,
     ) {
-        let response = Response::to(self.base.instance, request, position, history, outcome);
+        let response = Response::to(self.base.what.number, request, position, history, outcome);
         let is_certain = position <= self.base.ledger.log.anchor().position;
         let client = Destination::Client(request.client);
         if is_certain {
@@ -104,7 +104,7 @@ impl<S: Service> RingResilient<S> {
     /// The init history is certain: who waits for that is answered.
     pub(super) fn answer_inherited(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         for (client, timestamp) in core::mem::take(&mut self.inherited) {
-            let asked = Request::new(self.base.instance, client, timestamp, false, Bytes::new());
+            let asked = Request::new(self.base.what.number, client, timestamp, false, Bytes::new());
             // After this replica has gone over to another history it may not be there: its client asks again.
             if let Freshness::Last(_) | Freshness::Stale = self.base.ledger.estate.freshness(&asked) {
                 self.on_request(s, Principal::Client(client), asked);
@@ -183,14 +183,14 @@ impl<S: Service> RingResilient<S> {
     pub(super) fn on_order(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, mut order: Order) {
         let Prepared { instance, position, history } = order.prepare.value;
         let count = order.batch.entries.len() as u64;
-        if from != self.sequencer || order.prepare.signer != from {
+        if from != self.base.what.head || order.prepare.signer != from {
             return s.reject(Principal::Replica(from), Rejection::WrongSender);
         }
         let limits = &s.cluster.limits;
         let is_short = order.batch.entries.len() <= limits.batch_requests_max
             && order.batch.inline_bytes() <= limits.batch_bytes_max.max(limits.inline_bytes_max);
         let follows = order.first.checked_add(count).is_some_and(|next| next.checked_sub(1) == Some(position));
-        if instance != self.base.instance || !follows || !is_short {
+        if instance != self.base.what.number || !follows || !is_short {
             return s.reject(Principal::Replica(from), Rejection::BadBatch);
         }
         let log = &self.base.ledger.log;
@@ -250,7 +250,7 @@ impl<S: Service> RingResilient<S> {
             let Some(requests) = self.requests_of(s, end) else { return };
             let Order { batch, prepare, .. } = self.early.remove(&end).expect("just seen");
             if let Some(reason) = self.objection(s, &batch.proposal, &requests, &prepare.value) {
-                return s.reject(Principal::Replica(self.sequencer), reason);
+                return s.reject(Principal::Replica(self.base.what.head), reason);
             }
             s.step("Resilient 3");
             self.log(s, batch.proposal, requests);
@@ -274,7 +274,7 @@ impl<S: Service> RingResilient<S> {
         let mut clients = BTreeSet::new();
         let mut history = self.base.ledger.log.history();
         for request in requests {
-            let allowed = request.instance == self.base.instance
+            let allowed = request.instance == self.base.what.number
                 && !request.read_only
                 && !request.is_system()
                 && request.operation.len() <= s.cluster.limits.operation_bytes_max;
@@ -311,7 +311,7 @@ impl<S: Service> RingResilient<S> {
     fn open_here(&mut self, s: &mut Surroundings<'_, impl Speaker>, prepare: Option<Signed<Prepared>>) {
         let (end, history) = self.base.init();
         self.opened = true;
-        s.persist(self.base.instance, HistoryRecord::Logged(Vec::new()));
+        s.persist(self.base.what.number, HistoryRecord::Logged(Vec::new()));
         self.find_slots();
         self.slots.entry(end).or_insert_with(|| Slot {
             history,
@@ -343,9 +343,9 @@ impl<S: Service> RingResilient<S> {
 
     /// This replica began with another init history than the sequencer: it asks for what proves that one.
     pub(super) fn ask_for_init(&self, s: &mut Surroundings<'_, impl Speaker>) {
-        if let Some(before) = self.base.instance.0.checked_sub(1).filter(|before| *before > 0) {
+        if let Some(before) = self.base.what.number.0.checked_sub(1).filter(|before| *before > 0) {
             let behind = Switch { instance: InstanceId(before), message: SwitchMessage::Behind(()) };
-            s.send(Destination::Replica(self.sequencer), behind);
+            s.send(Destination::Replica(self.base.what.head), behind);
         }
     }
 
@@ -376,12 +376,12 @@ impl<S: Service> RingResilient<S> {
             self.progress = s.now;
         }
         let response = Response {
-            instance: self.base.instance,
+            instance: self.base.what.number,
             client,
             timestamp,
             position,
             history: logged.history,
-            outcome: abridged(s.cluster, s.me, client, timestamp, &outcome),
+            outcome: abridged(self.base.what.replicas, s.me, client, timestamp, &outcome),
         };
         s.send(Destination::Client(client), response);
     }

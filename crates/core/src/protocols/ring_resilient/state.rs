@@ -51,7 +51,6 @@ pub(super) struct Slot {
 pub(crate) struct RingResilient<S> {
     /// What it shares with speculative instances: the log, and the report.
     pub(crate) base: Speculation<S>,
-    pub(super) sequencer: ReplicaId,
     pub(super) quota: u64,
     /// T.
     pub(super) patience: Duration,
@@ -103,10 +102,9 @@ pub(crate) struct RingResilient<S> {
 
 impl<S: Service> RingResilient<S> {
     /// An instance that begins with what the ledger holds.
-    pub(crate) fn open(cluster: &Cluster, what: &Specification, ledger: Ledger<S>) -> Self {
+    pub(crate) fn open(cluster: &Cluster, what: Specification, ledger: Ledger<S>) -> Self {
         Self {
-            base: Speculation::open(what.number, ledger),
-            sequencer: what.head,
+            base: Speculation::open(what, ledger),
             quota: what.requests(false),
             patience: cluster.limits.view_timeout,
             pool: Pool::default(),
@@ -187,11 +185,11 @@ impl<S: Service> RingResilient<S> {
     }
 
     pub(super) fn leads(&self, s: &Surroundings<'_, impl Speaker>) -> bool {
-        s.me == self.sequencer
+        s.me == self.base.what.head
     }
 
     pub(super) fn send(&self, s: &mut Surroundings<'_, impl Speaker>, to: Destination, message: ResilientMessage) {
-        s.send(to, Resilient { instance: self.base.instance, message });
+        s.send(to, Resilient { instance: self.base.what.number, message });
     }
 
     pub(super) fn on_resilient(
@@ -227,7 +225,7 @@ impl<S: Service> RingResilient<S> {
             s.cancel_timer(ResilientTimer::Patience);
         }
         self.is_patient = waits;
-        let hurries = self.catches_up(s.cluster);
+        let hurries = self.catches_up();
         if (!self.repeats || hurries && !self.hurries) && self.is_unfinished() {
             (self.repeats, self.hurries) = (true, hurries);
             let parts = if hurries { CATCHING_UP_PARTS } else { 1 };

@@ -3,7 +3,6 @@
 use super::message::{Commit, ResilientMessage};
 use super::state::{RingResilient, Slot};
 use crate::auth::{Certificate, Signed};
-use crate::cluster::Cluster;
 use crate::ids::{Principal, ReplicaId};
 use crate::machine::Destination;
 use crate::protocols::ring_resilient::message::Speaker;
@@ -19,7 +18,7 @@ impl<S: Service> RingResilient<S> {
     /// This replica's PREP for a batch that it has logged.
     pub(super) fn own_prepare(&mut self, s: &Surroundings<'_, impl Speaker>, end: u64) -> Option<Signed<Prepared>> {
         let slot = self.slots.get_mut(&end)?;
-        let value = Prepared { instance: self.base.instance, position: end, history: slot.history };
+        let value = Prepared { instance: self.base.what.number, position: end, history: slot.history };
         let signature = *slot.prepares.entry(s.me).or_insert_with(|| s.keyring.sign(value).signature);
         Some(Signed { value, signer: s.me, signature })
     }
@@ -32,7 +31,7 @@ impl<S: Service> RingResilient<S> {
         signed: Signed<Prepared>,
     ) {
         let Prepared { instance, position, history } = signed.value;
-        if signed.signer != from || instance != self.base.instance {
+        if signed.signer != from || instance != self.base.what.number {
             return s.reject(Principal::Replica(from), Rejection::WrongSender);
         }
         if position <= self.base.ledger.log.anchor().position && !self.slots.contains_key(&position) {
@@ -73,15 +72,15 @@ impl<S: Service> RingResilient<S> {
         let has_signed = |(&signer, peer): (&ReplicaId, &Peer)| {
             let said = peer.prepares.get(&claim.position).filter(|(history, _)| *history == claim.history);
             let signed = said.map(|(_, signature)| Signed { value: *claim, signer, signature: *signature });
-            signer != self.sequencer && signed.is_some_and(|signed| s.keyring.check_signed(&signed))
+            signer != self.base.what.head && signed.is_some_and(|signed| s.keyring.check_signed(&signed))
         };
-        1 + self.peers.iter().filter(|peer| has_signed(*peer)).count() >= s.cluster.weak()
+        1 + self.peers.iter().filter(|peer| has_signed(*peer)).count() >= self.base.what.replicas.weak()
     }
 
     /// Counts what was said of a batch before it was logged here.
     fn take_ahead(&mut self, s: &mut Surroundings<'_, impl Speaker>, end: u64) {
         let Some(slot) = self.slots.get_mut(&end) else { return };
-        let value = Prepared { instance: self.base.instance, position: end, history: slot.history };
+        let value = Prepared { instance: self.base.what.number, position: end, history: slot.history };
         for (&signer, peer) in &mut self.peers {
             let Some((history, signature)) = peer.prepares.remove(&end) else { continue };
             if history != slot.history || slot.prepares.contains_key(&signer) {
@@ -100,13 +99,14 @@ impl<S: Service> RingResilient<S> {
         self.take_ahead(s, end);
         self.match_commits();
         let is_higher = self.prepared.as_ref().is_none_or(|certificate| certificate.value.position < end);
-        let enough = |slot: &&Slot| slot.prepares.len() >= s.cluster.strong();
+        let enough = |slot: &&Slot| slot.prepares.len() >= self.base.what.replicas.strong();
         if let Some(slot) = self.slots.get(&end).filter(enough).filter(|_| is_higher) {
             s.step("Resilient 4");
-            let value = Prepared { instance: self.base.instance, position: end, history: slot.history };
+            let value = Prepared { instance: self.base.what.number, position: end, history: slot.history };
             let signatures = slot.prepares.iter().map(|(signer, signature)| (*signer, *signature));
-            let certificate = Certificate { value, signatures: signatures.take(s.cluster.strong()).collect() };
-            s.persist(self.base.instance, ResilientRecord::Prepared(certificate.clone()));
+            let certificate =
+                Certificate { value, signatures: signatures.take(self.base.what.replicas.strong()).collect() };
+            s.persist(self.base.what.number, ResilientRecord::Prepared(certificate.clone()));
             self.prepared = Some(certificate);
             self.send(
                 s,
@@ -132,9 +132,9 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// Whether what is logged grows, and f+1 others hold certificates for more than that.
-    pub(super) fn catches_up(&self, cluster: &Cluster) -> bool {
+    pub(super) fn catches_up(&self) -> bool {
         let ahead = self.peers.values().filter(|peer| !peer.commits.is_empty()).count();
-        self.base.ledger.log.length() > self.repeated_at && ahead >= cluster.weak()
+        self.base.ledger.log.length() > self.repeated_at && ahead >= self.base.what.replicas.weak()
     }
 
     /// Looks which COMMs are about this log.
@@ -162,7 +162,7 @@ impl<S: Service> RingResilient<S> {
         let own = self.prepared.as_ref().map(|certificate| certificate.value.position);
         let mut claims: Vec<Option<u64>> = self.peers.values().map(|peer| peer.committed).chain([own]).collect();
         claims.sort_unstable_by_key(|claim| core::cmp::Reverse(*claim));
-        if let Some(Some(position)) = claims.get(s.cluster.strong() - 1) {
+        if let Some(Some(position)) = claims.get(self.base.what.replicas.strong() - 1) {
             self.commit(s, *position);
         }
     }
@@ -174,7 +174,7 @@ impl<S: Service> RingResilient<S> {
         }
         s.step("Resilient 5");
         let is_first = self.committed.replace(position).is_none();
-        s.append(self.base.instance, ResilientRecord::Committed(position));
+        s.append(self.base.what.number, ResilientRecord::Committed(position));
         if is_first {
             self.take_first_checkpoint(s);
             self.answer_inherited(s);

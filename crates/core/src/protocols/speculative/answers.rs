@@ -2,25 +2,25 @@
 //! [`crate::protocols::quorum`] and ZLight 3 of [`crate::protocols::zlight`].
 
 use super::speculation::Speculation;
-use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::ids::{ClientId, ReplicaId, Timestamp};
 use crate::machine::Destination;
 use crate::message::{Outcome, RESULT_BYTES_FULL_MAX, Request};
 use crate::protocols::speculative::{Response, Speaker};
+use crate::replicas::Replicas;
 use crate::service::Service;
 use crate::switching::Surroundings;
 
 /// The replica that sends the full result of a request; the others send its digest.
-pub(crate) fn designated(cluster: &Cluster, client: ClientId, timestamp: Timestamp) -> ReplicaId {
-    let n = cluster.n as u64;
+pub(crate) fn designated(replicas: Replicas, client: ClientId, timestamp: Timestamp) -> ReplicaId {
+    let n = replicas.n() as u64;
     // Both are numbers of the client's choice.
     ReplicaId(((u64::from(client.session) % n + timestamp.0 % n) % n) as u8)
 }
 
 /// What this replica sends of an outcome: all of it, or the digest of a long result that another one sends.
 pub(crate) fn abridged(
-    cluster: &Cluster,
+    replicas: Replicas,
     me: ReplicaId,
     client: ClientId,
     timestamp: Timestamp,
@@ -28,7 +28,7 @@ pub(crate) fn abridged(
 ) -> Outcome {
     match outcome {
         Outcome::Done { result, .. }
-            if result.len() > RESULT_BYTES_FULL_MAX && designated(cluster, client, timestamp) != me =>
+            if result.len() > RESULT_BYTES_FULL_MAX && designated(replicas, client, timestamp) != me =>
         {
             Outcome::DoneDigest(outcome.digest())
         }
@@ -39,11 +39,11 @@ pub(crate) fn abridged(
 impl<S: Service> Speculation<S> {
     /// Executes what is logged and answers the clients.
     pub(crate) fn execute_and_respond(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
-        let instance = self.instance;
+        let (instance, replicas) = (self.what.number, self.what.replicas);
         let mut position = self.ledger.estate.position();
         self.execute(s, |s, logged, request, outcome| {
             position += 1;
-            let outcome = abridged(s.cluster, s.me, request.client, request.timestamp, outcome);
+            let outcome = abridged(replicas, s.me, request.client, request.timestamp, outcome);
             let response = Response::to(instance, request, position, logged.history, outcome);
             s.send(Destination::Client(request.client), response);
         });
@@ -59,7 +59,7 @@ impl<S: Service> Speculation<S> {
         outcome: &Outcome,
     ) {
         s.step("Speculation 2");
-        let response = Response::to(self.instance, request, position, history, outcome.clone());
+        let response = Response::to(self.what.number, request, position, history, outcome.clone());
         s.send(Destination::Client(request.client), response);
     }
 }
@@ -72,10 +72,10 @@ mod tests {
     /// A client chooses both, and every replica computes with them.
     #[test]
     fn there_is_a_designated_replica_whatever_a_client_calls_itself_and_its_request() {
-        let cluster = Cluster::of([0; 16], 4).unwrap();
+        let replicas = Replicas::of(4).unwrap();
         for (session, timestamp) in [(1, u64::MAX), (u32::MAX, u64::MAX), (u32::MAX, 0)] {
             let client = ClientId { identity: IdentityId(1), session };
-            assert!(cluster.contains(designated(&cluster, client, Timestamp(timestamp))));
+            assert!(replicas.contains(designated(replicas, client, Timestamp(timestamp))));
         }
     }
 }

@@ -2,18 +2,19 @@
 //! common, one request after the other with their time-outs and deadlines, is [`crate::client`].
 
 use super::response::Response;
-use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::ids::{ClientId, InstanceId, ReplicaId, Timestamp, View};
 use crate::machine::{Destination, Step};
 use crate::message::Outcome;
+use crate::replicas::Replicas;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 /// Where a client asks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asking<'a> {
-    pub(crate) cluster: &'a Cluster,
+pub(crate) struct Asking {
+    /// Who takes part in the instance.
+    pub(crate) replicas: Replicas,
     pub(crate) client: ClientId,
     pub(crate) instance: InstanceId,
     /// Who leads the instance, where somebody does.
@@ -57,16 +58,16 @@ pub(crate) enum Complaint {
 /// See the [module](self). Nothing here has a default: a protocol that leaves something out does not compile.
 pub(crate) trait ClientHalf: Sync {
     /// The replicas that a request's MACs are for, in the order of the MACs.
-    fn receivers(&self, at: &Asking<'_>, timestamp: Timestamp) -> Vec<ReplicaId>;
+    fn receivers(&self, at: &Asking, timestamp: Timestamp) -> Vec<ReplicaId>;
 
     /// Whom a request goes to first. `everybody`: it has to come to all, wherever they would otherwise get it from.
-    fn first(&self, at: &Asking<'_>, timestamp: Timestamp, everybody: bool) -> Destination;
+    fn first(&self, at: &Asking, timestamp: Timestamp, everybody: bool) -> Destination;
 
     /// Whether a RESP of this replica counts.
-    fn counts(&self, at: &Asking<'_>, from: ReplicaId) -> bool;
+    fn counts(&self, at: &Asking, from: ReplicaId) -> bool;
 
     /// What the RESPs that count amount to.
-    fn weigh(&self, at: &Asking<'_>, responses: &BTreeMap<ReplicaId, Response>) -> Verdict;
+    fn weigh(&self, at: &Asking, responses: &BTreeMap<ReplicaId, Response>) -> Verdict;
 
     /// Whether f + 1 equal CERTAINs settle a request.
     fn believes_certain(&self) -> bool;

@@ -29,7 +29,7 @@ impl<S: Service> Speculation<S> {
             return;
         }
         let message = SwitchMessage::Checkpoint(boundary);
-        s.send(Destination::Replicas, Switch { instance: self.instance, message });
+        s.send(Destination::Replicas, Switch { instance: self.what.number, message });
     }
 
     /// What another replica says about checkpoints of this instance.
@@ -60,7 +60,7 @@ impl<S: Service> Speculation<S> {
             if boundary == anchor && !is_answer {
                 let message = SwitchMessage::Anchor(anchor);
                 let to = Destination::Replica(from);
-                s.send(to, Switch { instance: self.instance, message });
+                s.send(to, Switch { instance: self.what.number, message });
             }
             return;
         }
@@ -84,7 +84,8 @@ impl<S: Service> Speculation<S> {
             return;
         }
         let certain = self.ledger.log.boundaries().iter().rev().copied().find(|boundary| {
-            self.checkpoints.said.values().filter(|said| said.contains(boundary)).count() + 1 == s.cluster.all()
+            let others = self.checkpoints.said.values().filter(|said| said.contains(boundary)).count();
+            others + 1 == self.what.replicas.all()
         });
         let Some(boundary) = certain else { return };
         s.step("Speculation 3");
@@ -95,8 +96,8 @@ impl<S: Service> Speculation<S> {
             self.checkpoints.cancel(s);
         }
         let record = HistoryRecord::Anchored(boundary);
-        s.append(self.instance, record);
-        s.out.notify(Notice::Anchored { instance: self.instance, position: boundary.position, root: boundary.root });
+        s.append(self.what.number, record);
+        s.out.notify(Notice::Anchored { instance: self.what.number, position: boundary.position, root: boundary.root });
     }
 
     /// A checkpoint is still under way: say it again.

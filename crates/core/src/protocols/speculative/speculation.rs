@@ -11,6 +11,7 @@ use crate::history::{LogEntry, Logged};
 use crate::ids::{ClientId, InstanceId, Sequence};
 use crate::message::{Outcome, Request};
 use crate::notice::Notice;
+use crate::schedule::Specification;
 use crate::service::{Proposal, Service};
 use crate::stop::{StopReason, SwitchReason};
 use crate::switching::report::CHECKPOINTS_MAX;
@@ -78,7 +79,7 @@ pub(crate) enum Standing {
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub(crate) struct Speculation<S> {
-    pub(crate) instance: InstanceId,
+    pub(crate) what: Specification,
     pub(crate) ledger: Ledger<S>,
     /// L0 and the history's digest there: where this instance began.
     pub(super) init: (u64, Digest),
@@ -95,10 +96,10 @@ pub(crate) struct Speculation<S> {
 
 impl<S: Service> Speculation<S> {
     /// An instance that begins with what the ledger holds.
-    pub(crate) fn open(instance: InstanceId, ledger: Ledger<S>) -> Self {
+    pub(crate) fn open(what: Specification, ledger: Ledger<S>) -> Self {
         let init = (ledger.log.length(), ledger.log.history());
         Self {
-            instance,
+            what,
             ledger,
             init,
             checkpoints: Checkpoints::default(),
@@ -188,7 +189,7 @@ impl<S: Service> Speculation<S> {
     pub(crate) fn propose(&self, s: &Surroundings<'_, impl Speaker>) -> Proposal {
         let log = &self.ledger.log;
         let mut position = [0; 16];
-        position[..8].copy_from_slice(&self.instance.0.to_le_bytes());
+        position[..8].copy_from_slice(&self.what.number.0.to_le_bytes());
         position[8..].copy_from_slice(&log.length().to_le_bytes());
         Proposal { time: s.now, seed: s.keyring.seed(&position) }
     }
@@ -207,7 +208,7 @@ impl<S: Service> Speculation<S> {
         let mut clients = BTreeSet::new();
         for request in requests {
             if !clients.insert(request.client)
-                || !Self::is_proper(s, self.instance, request)
+                || !Self::is_proper(s, self.what.number, request)
                 || self.repeats(s, request)
             {
                 return Some(StopReason::Unloggable);
@@ -218,7 +219,7 @@ impl<S: Service> Speculation<S> {
 
     /// Whether a head may log an authentic request: it is for this instance, and new as far as this replica knows.
     pub(crate) fn may_be_logged(&mut self, s: &mut Surroundings<'_, impl Speaker>, request: &Request) -> bool {
-        Self::is_proper(s, self.instance, request) && self.standing(s, request) == Standing::New
+        Self::is_proper(s, self.what.number, request) && self.standing(s, request) == Standing::New
     }
 
     /// What a request must be whatever the history is.
@@ -283,12 +284,12 @@ impl<S: Service> Speculation<S> {
         let mut before = log.history_at(after).expect("logged after a position of this log");
         for (position, logged) in (after + 1..).zip(log.after(after)) {
             let (request, history) = (logged.entry.request.digest(), logged.history);
-            s.out.notify(Notice::Logged { instance: self.instance, position, request, before, history });
+            s.out.notify(Notice::Logged { instance: self.what.number, position, request, before, history });
             before = history;
         }
         let entries: Vec<LogEntry> = log.after(after).map(|logged| logged.entry.clone()).collect();
         if !entries.is_empty() {
-            s.persist_all(self.instance, HistoryRecord::logged(entries));
+            s.persist_all(self.what.number, HistoryRecord::logged(entries));
         }
     }
 
@@ -351,7 +352,7 @@ impl<S: Service> Speculation<S> {
         self.execute(s, |_, _, _, _| ());
         let log = &self.ledger.log;
         let report = AbortReport {
-            instance: self.instance,
+            instance: self.what.number,
             anchor: log.anchor(),
             boundaries: log.boundaries().to_vec(),
             digests: log.after(log.anchor().position).map(|logged| logged.digest).collect(),
@@ -370,8 +371,8 @@ impl<S: Service> Speculation<S> {
     ) {
         let report = Arc::new(s.keyring.sign(report));
         let record = HistoryRecord::Stopped(report.clone());
-        s.persist(self.instance, record);
-        s.out.notify(Notice::Stopped { instance: self.instance, reason });
+        s.persist(self.what.number, record);
+        s.out.notify(Notice::Stopped { instance: self.what.number, reason });
         self.checkpoints.cancel(s);
         self.report = Some(report);
         self.stop_reason = Some(reason);
@@ -400,6 +401,7 @@ mod tests {
     use super::*;
     use crate::cluster::Limits;
     use crate::history::Boundary;
+    use crate::schedule::Protocol;
     use crate::switching::report::BOUNDARIES_MAX;
     use crate::testing::net::Net;
 
@@ -409,7 +411,8 @@ mod tests {
     fn a_report_has_room_for_all_checkpoints_that_are_taken() {
         let net: Net = Net::new(4, Limits::default());
         let ledger = Ledger::new(net.hosts[0].replica.estate().clone());
-        let mut base = Speculation::open(InstanceId(1), ledger);
+        let what = Cluster { protocol: Protocol::Quorum, ..net.cluster }.specification(InstanceId(1));
+        let mut base = Speculation::open(what, ledger);
         let taken = (1..=BOUNDARIES_MAX as u64).take_while(|position| {
             let may = base.may_take_checkpoint();
             base.ledger.log.mark(Boundary { position: *position, ..Boundary::default() });

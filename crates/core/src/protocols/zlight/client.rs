@@ -10,20 +10,20 @@ use alloc::vec::Vec;
 pub(crate) struct ZLightClient;
 
 impl ClientHalf for ZLightClient {
-    fn receivers(&self, at: &Asking<'_>, _timestamp: Timestamp) -> Vec<ReplicaId> {
-        at.cluster.replicas().collect()
+    fn receivers(&self, at: &Asking, _timestamp: Timestamp) -> Vec<ReplicaId> {
+        at.replicas.iter().collect()
     }
 
-    fn first(&self, at: &Asking<'_>, _timestamp: Timestamp, _everybody: bool) -> Destination {
+    fn first(&self, at: &Asking, _timestamp: Timestamp, _everybody: bool) -> Destination {
         Destination::Replica(at.head)
     }
 
-    fn counts(&self, _at: &Asking<'_>, _from: ReplicaId) -> bool {
+    fn counts(&self, _at: &Asking, _from: ReplicaId) -> bool {
         true
     }
 
-    fn weigh(&self, at: &Asking<'_>, responses: &BTreeMap<ReplicaId, Response>) -> Verdict {
-        all_equal(responses, at.cluster.all())
+    fn weigh(&self, at: &Asking, responses: &BTreeMap<ReplicaId, Response>) -> Verdict {
+        all_equal(responses, at.replicas.all())
     }
 
     fn believes_certain(&self) -> bool {

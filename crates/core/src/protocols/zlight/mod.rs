@@ -44,6 +44,7 @@ use crate::protocols::speculative::{
     AHEAD_MAX, Ahead, BATCH_MAX, Queue, Speculation, SpeculativeTimer, Standing, as_its_speculation, weight,
 };
 use crate::rejection::Rejection;
+use crate::schedule::Specification;
 use crate::service::{Proposal, Service};
 use crate::spoken::{Cover, Spoken, from_replica};
 use crate::stop::StopReason;
@@ -125,16 +126,15 @@ impl<M: speculative::Speaker<Outgoing: From<Order>>> Speaker for M {}
 #[derive(Clone, Debug)]
 pub(crate) struct ZLight<S> {
     pub(crate) base: Speculation<S>,
-    primary: ReplicaId,
     queue: Queue,
     early: Ahead<Order>,
 }
 
 impl<S: Service> ZLight<S> {
     /// An instance that begins with what the ledger holds.
-    pub(crate) fn open(instance: InstanceId, primary: ReplicaId, ledger: Ledger<S>) -> Self {
-        let base = Speculation::open(instance, ledger);
-        Self { base, primary, queue: Queue::default(), early: Ahead::default() }
+    pub(crate) fn open(what: Specification, ledger: Ledger<S>) -> Self {
+        let base = Speculation::open(what, ledger);
+        Self { base, queue: Queue::default(), early: Ahead::default() }
     }
 
     /// ZLight 2, first half; and whoever has the request in its history answers again.
@@ -143,7 +143,7 @@ impl<S: Service> ZLight<S> {
             return;
         }
         match self.base.standing(s, &request) {
-            Standing::New if s.me == self.primary => {
+            Standing::New if s.me == self.base.what.head => {
                 s.step("ZLight 2");
                 if let Err(reason) = self.queue.push(s.now, &s.cluster.limits, request) {
                     s.reject(from, reason);
@@ -159,7 +159,7 @@ impl<S: Service> ZLight<S> {
 
     /// ZLight 2, second half.
     pub(crate) fn pass_end(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
-        while s.me == self.primary && !self.queue.is_empty() && self.base.may_log(s, 1) {
+        while s.me == self.base.what.head && !self.queue.is_empty() && self.base.may_log(s, 1) {
             let room = self.base.room(s);
             let mut requests = self.queue.take(&s.cluster.limits, room);
             requests.retain(|request| self.base.standing(s, request) == Standing::New);
@@ -169,7 +169,7 @@ impl<S: Service> ZLight<S> {
             s.step("ZLight 2");
             let first = self.base.ledger.log.length() + 1;
             let proposal = self.base.propose(s);
-            let order = Order { instance: self.base.instance, first, proposal, requests };
+            let order = Order { instance: self.base.what.number, first, proposal, requests };
             self.log(s, &order);
             s.send(Destination::Replicas, order);
             self.base.execute_and_respond(s);
@@ -188,7 +188,7 @@ impl<S: Service> ZLight<S> {
         if self.base.is_stopped() {
             return;
         }
-        if from != self.primary {
+        if from != self.base.what.head {
             return s.reject(Principal::Replica(from), Rejection::WrongSender);
         }
         let next = self.base.ledger.log.length() + 1;
@@ -235,7 +235,7 @@ impl<S: Service> Abortable for ZLight<S> {
         self.queue.clients().chain(self.base.unconfirmed_clients()).collect()
     }
 
-    fn describe(&self, _cluster: &Cluster, report: &mut Report) {
+    fn describe(&self, report: &mut Report) {
         report.requests_executed = self.base.requests_logged();
         report.pending_requests = self.queue.len();
     }

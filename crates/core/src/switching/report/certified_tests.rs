@@ -4,7 +4,7 @@ use super::*;
 use crate::cluster::{ClientAuth, Limits};
 use crate::digest::Domain;
 use crate::ids::Principal;
-use crate::schedule::{Protocol, Schedule};
+use crate::schedule::{Part, Protocol, Schedule};
 use crate::testing::net::{cluster, keyring};
 use alloc::vec;
 
@@ -72,8 +72,9 @@ impl Signers {
     fn proved(&self, reports: [&AbortReport; 3]) -> Option<AbortHistory> {
         let signed = (1..).zip(reports).map(|(id, report)| self.keyrings[id].sign(report.clone()));
         let proof = Proof { reports: signed.collect() };
-        let holds = proof.check(&self.cluster, &self.keyrings[0], Part::RingResilient);
-        if holds { proof.abort_history(&self.cluster) } else { None }
+        let what = self.cluster.specification(proof.instance());
+        let holds = proof.check(&self.cluster, &self.keyrings[0], &what);
+        if holds { proof.abort_history(&what) } else { None }
     }
 }
 
@@ -97,7 +98,7 @@ fn s5_one_certificate_is_enough_where_equal_reports_are_not() {
     }
     let signed: Vec<_> = [&has, &has_not, &has_not].map(|report| signers.keyrings[1].sign(report.clone())).into();
     let proof = Proof { reports: signed };
-    let shared = proof.shared_history(&signers.cluster, &Paths::of(&proof.reports)).unwrap();
+    let shared = proof.shared_history(signers.cluster.replicas, &Paths::of(&proof.reports)).unwrap();
     assert_eq!(end(&shared), expected(b""), "the published rule forgets it");
 }
 
@@ -129,9 +130,10 @@ fn a9_a_false_certificate_is_refused() {
     for lie in &lies {
         assert_eq!(signers.proved([&good, lie, &good]), None, "{lie:?}");
     }
-    let part = Part::Quorum;
-    assert!(!good.check(&signers.cluster, &signers.keyrings[0], part), "no other part makes certificates");
-    assert!(good.check(&signers.cluster, &signers.keyrings[0], Part::RingResilient));
+    let quorum = signers.cluster.clone().with_protocol(Protocol::Quorum).specification(INSTANCE);
+    assert!(!good.check(&signers.cluster, &signers.keyrings[0], &quorum), "no other part makes certificates");
+    let ring = signers.cluster.specification(INSTANCE);
+    assert!(good.check(&signers.cluster, &signers.keyrings[0], &ring));
 }
 
 /// ring-A9: a liar shows a certificate that nobody else has, and nothing of what leads to it: the next one counts. A
@@ -191,7 +193,8 @@ fn what_an_earlier_instance_certified_ends_no_history() {
 #[test]
 fn a_certified_anchor_is_where_a_later_history_begins() {
     let mut signers = Signers::new();
-    signers.cluster = signers.cluster.with_protocol(Protocol::Ring);
+    let modes = Schedule::new(&[Part::RingFast, Part::RingResilient]).unwrap();
+    signers.cluster = signers.cluster.with_protocol(Protocol::Schedule(modes));
     let anchor = boundary(b"ab", 2);
     let value = Stable { instance: InstanceId(2), init: (0, Digest::ZERO), boundary: anchor };
     let later = |log: &[u8], anchor: usize| AbortReport { instance: InstanceId(3), ..signers.report(log, anchor) };
@@ -199,14 +202,15 @@ fn a_certified_anchor_is_where_a_later_history_begins() {
     has.certificates.stable = Some(signers.certify(value, &[0, 1, 3]));
     let sign = |(id, report): (usize, &AbortReport)| signers.keyrings[id].sign(report.clone());
     let proof = Proof { reports: (1..).zip([&liar, &has_not, &has]).map(sign).collect() };
-    assert!(proof.check(&signers.cluster, &signers.keyrings[0], Part::RingFast));
-    let found = proof.abort_history(&signers.cluster).unwrap();
+    let fast = signers.cluster.specification(InstanceId(3));
+    assert!(proof.check(&signers.cluster, &signers.keyrings[0], &fast));
+    let found = proof.abort_history(&fast).unwrap();
     assert_eq!((found.anchor, found.base(), end(&found)), (anchor, Some(anchor), expected(b"abcd")));
     let mut prepared = has.clone();
     prepared.certificates.prepared = signers.prepared(b"abcd", &[0, 1, 2]);
-    assert!(!prepared.check(&signers.cluster, &signers.keyrings[0], Part::RingFast));
+    assert!(!prepared.check(&signers.cluster, &signers.keyrings[0], &fast));
     has.certificates.stable = Some(signers.certify(Stable { instance: InstanceId(1), ..value }, &[0, 1, 3]));
-    assert!(!has.check(&signers.cluster, &signers.keyrings[0], Part::RingFast), "its first instance is no such ring");
+    assert!(!has.check(&signers.cluster, &signers.keyrings[0], &fast), "its first instance is no such ring");
 }
 
 /// Before anything is certified, what f+1 list is what committed in earlier instances.

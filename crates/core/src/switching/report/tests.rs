@@ -4,6 +4,8 @@ use super::*;
 use crate::auth::Signature;
 use crate::cluster::Limits;
 use crate::digest::Domain;
+use crate::replicas::Replicas;
+use crate::schedule::{Protocol, Quota};
 use crate::testing::net::cluster;
 use alloc::vec;
 use proptest::prelude::*;
@@ -13,7 +15,7 @@ const CHK: usize = 2;
 
 const SIGNATURE: Signature = Signature([0; 64]);
 
-/// The cluster of f liars that every test here means.
+/// The cluster of f liars among 3f+1 replicas that most tests here mean.
 fn of(f: usize) -> Cluster {
     cluster(3 * f + 1, crate::cluster::ClientAuth::Mac, Limits::default())
 }
@@ -47,8 +49,15 @@ fn report(log: &[u8], anchor: usize) -> AbortReport {
 
 /// The history that these reports prove, in a cluster of f liars.
 fn extract(f: usize, reports: impl IntoIterator<Item = AbortReport>) -> Option<AbortHistory> {
+    prove(&of(f), reports)
+}
+
+/// The history that these reports prove.
+fn prove(cluster: &Cluster, reports: impl IntoIterator<Item = AbortReport>) -> Option<AbortHistory> {
     let signed = (0..).zip(reports).map(|(id, value)| Signed { value, signer: ReplicaId(id), signature: SIGNATURE });
-    Proof { reports: signed.collect() }.abort_history(&of(f))
+    let schedule = Protocol::Quorum.schedule();
+    let what = Specification::new(&schedule, Some(Quota::default()), cluster.replicas, InstanceId(1));
+    Proof { reports: signed.collect() }.abort_history(&what)
 }
 
 /// A history by position and digest: what must not depend on the order of the reports.
@@ -170,10 +179,11 @@ fn lies() -> impl Strategy<Value = Lie> {
     ]
 }
 
-/// An instance that aborted: 2f+1 reports of it, at most f of them lies.
+/// An instance that aborted: as many reports of it as make a proof, at most f of them lies.
 #[derive(Clone, Debug)]
 struct Case {
     f: usize,
+    cluster: Cluster,
     committed: Vec<u8>,
     /// Log and anchor of each correct replica that reports; the anchor is a checkpoint of what committed.
     correct: Vec<(Vec<u8>, usize)>,
@@ -181,15 +191,22 @@ struct Case {
 }
 
 fn cases() -> impl Strategy<Value = Case> {
-    (1..=3usize, entries(7)).prop_flat_map(|(f, committed)| {
+    (0..=4usize).prop_flat_map(cases_with)
+}
+
+/// With so many replicas more than 3f+1.
+fn cases_with(spare: usize) -> impl Strategy<Value = Case> {
+    (1..=3usize, entries(7)).prop_flat_map(move |(f, committed)| {
+        let cluster = Cluster { replicas: Replicas::new(3 * f + 1 + spare, f).unwrap(), ..of(f) };
+        let strong = cluster.replicas.strong();
         let length = committed.len();
         let log = (entries(4), 0..=length);
-        let correct = proptest::collection::vec(log, 2 * f + 1);
+        let correct = proptest::collection::vec(log, strong);
         (correct, proptest::collection::vec(lies(), 0..=f)).prop_map(move |(mut correct, lies)| {
-            correct.truncate(2 * f + 1 - lies.len());
+            correct.truncate(strong - lies.len());
             let correct =
                 correct.into_iter().map(|(more, anchor)| ([&committed[..], &more].concat(), anchor / CHK * CHK));
-            Case { f, committed: committed.clone(), correct: correct.collect(), lies }
+            Case { f, cluster: cluster.clone(), committed: committed.clone(), correct: correct.collect(), lies }
         })
     })
 }
@@ -209,7 +226,7 @@ proptest! {
     /// lost to a lie.
     #[test]
     fn the_history_extends_what_committed(case in cases()) {
-        let found = extract(case.f, case.reports()).expect("correct replicas have a history in common");
+        let found = prove(&case.cluster, case.reports()).expect("correct replicas have a history in common");
         let length = case.committed.len() as u64;
         prop_assert!(found.position >= length);
         prop_assert_eq!(found.history_at(length), Some(history(&case.committed)));
@@ -223,7 +240,7 @@ proptest! {
     /// Validity: it is what some correct replica really logged, digest by digest, from a certain position on.
     #[test]
     fn the_history_is_a_prefix_of_a_correct_log(case in cases()) {
-        let found = extract(case.f, case.reports()).unwrap();
+        let found = prove(&case.cluster, case.reports()).unwrap();
         let position = found.position as usize;
         let is_real = |log: &[u8]| log.len() >= position && history(&log[..position]) == found.history();
         let real = case.correct.iter().find(|(log, _)| is_real(log));
@@ -238,22 +255,23 @@ proptest! {
         }
     }
 
-    /// Uniqueness: no order of the same reports leads elsewhere.
+    /// Uniqueness: no order of the same reports leads elsewhere. With more than 2f+1 of them two groups of f+1 may
+    /// share nothing but what committed; then their order decides, which is that of the signers.
     #[test]
-    fn the_history_does_not_depend_on_the_order_of_the_reports(case in cases(), turn in 0..7usize) {
+    fn the_history_does_not_depend_on_the_order_of_the_reports(case in cases_with(0), turn in 0..7usize) {
         let mut reports = case.reports();
-        let found = extract(case.f, reports.clone()).unwrap();
+        let found = prove(&case.cluster, reports.clone()).unwrap();
         let turn = turn % reports.len();
         reports.rotate_left(turn);
-        prop_assert_eq!(end(&extract(case.f, reports.clone()).unwrap()), end(&found));
+        prop_assert_eq!(end(&prove(&case.cluster, reports.clone()).unwrap()), end(&found));
         reports.reverse();
-        prop_assert_eq!(end(&extract(case.f, reports).unwrap()), end(&found));
+        prop_assert_eq!(end(&prove(&case.cluster, reports).unwrap()), end(&found));
     }
 
     /// abs-D9: what has to be fetched is above the anchor of a correct replica that reports, which therefore has it.
     #[test]
     fn nobody_has_to_fetch_what_correct_replicas_dropped(case in cases()) {
-        let found = extract(case.f, case.reports()).unwrap();
+        let found = prove(&case.cluster, case.reports()).unwrap();
         let lowest = case.correct.iter().map(|(_, anchor)| *anchor as u64).min().unwrap();
         prop_assert!(found.anchor.position >= lowest);
         let lowest = found.anchor.position;

@@ -92,7 +92,7 @@ fn l3_a_backup_begins_although_nobody_asks() {
         let of_run = Run::cluster(Protocol::Quorum, 4);
         let limits = Limits { inline_bytes_max, ..of_run.limits };
         let mut run = Run::of(Cluster { limits, ..of_run }, 2, 1);
-        let primary = run.net.cluster.primary(run.net.cluster.specification(BACKUP).view).0;
+        let primary = run.net.cluster.replicas.primary(run.net.cluster.specification(BACKUP).view).0;
         let reports = run.stop(InstanceId(1));
         run.net.lose(move |frame| frame.from == r(primary));
         run.begin([[&reports[&0], &reports[&1], &reports[&2]]; 4]);
@@ -120,7 +120,7 @@ fn l3_nothing_is_over_before_the_backup_has_begun() {
     run.net.lose(|frame| frame.to == c(0));
     run.invoke(0);
     run.settle();
-    let primary = r(run.net.cluster.primary(run.net.cluster.specification(BACKUP).view).0);
+    let primary = r(run.net.cluster.replicas.primary(run.net.cluster.specification(BACKUP).view).0);
     let reports = run.stop(InstanceId(1));
     run.net.lose(move |frame| frame.from == primary);
     run.begin([[&reports[&0], &reports[&1], &reports[&2]]; 4]);

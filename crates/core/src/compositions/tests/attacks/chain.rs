@@ -152,7 +152,7 @@ fn k17_two_batches_of_a_head_break_the_chain() {
 
 /// Puts the MAC that `maker` makes for `receiver` over another message into this one, which leaves `maker`.
 fn resign(run: &Run, message: &mut ChainMessage, maker: usize, receiver: usize, over: &ChainMessage) {
-    let topology = Topology::new(&run.net.cluster, ReplicaId(0));
+    let topology = Topology::new(run.net.cluster.replicas, ReplicaId(0));
     let at = topology.carried(maker).position(|pair| pair == (maker, receiver)).unwrap();
     let statement = over.statement(&topology, maker);
     message.tags[at] = run.net.keyring(r(maker as u8)).tag(r(receiver as u8), &statement);
@@ -217,7 +217,7 @@ fn k18_a_spoilt_mac_of_another_stops_the_chain() {
     run.round();
     run.round();
     let mut message = intercepted(&mut run, 1, 2);
-    let topology = Topology::new(&run.net.cluster, ReplicaId(0));
+    let topology = Topology::new(run.net.cluster.replicas, ReplicaId(0));
     let carried = topology.carried(1).position(|pair| pair == (0, 2)).unwrap();
     message.tags[carried] = Tag::from_bytes([0; 16]);
     run.net.forge(r(1), r(2), Message::Chain(message));

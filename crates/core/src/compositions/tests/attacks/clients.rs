@@ -378,7 +378,7 @@ fn k31_what_a_tentative_batch_made_too_late_is_not_told() {
 fn k31_a_silent_sequencer_keeps_nobody_waiting() {
     let schedule = Schedule::new(&[Part::Quorum, Part::RingResilient, Part::Backup(Order::Pbft)]).unwrap();
     let mut net = overtaken(Protocol::Schedule(schedule), 4);
-    let sequencer = Principal::Replica(schedule.head(net.cluster.n, InstanceId(2)));
+    let sequencer = Principal::Replica(schedule.head(net.cluster.replicas, InstanceId(2)));
     let is_late = |frame: &Frame| frame.from == c(1) && frame.message.instance() == Some(InstanceId(2));
     net.lose(move |frame| [frame.from, frame.to].contains(&sequencer) || frame.from == c(0) || is_late(frame));
     net.submit(1, &15_u32.to_le_bytes(), false);

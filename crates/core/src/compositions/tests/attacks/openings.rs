@@ -89,7 +89,7 @@ fn who_opens_more_than_the_others_of_a_ring_does_without_it() {
     for (session, hops) in [(0, 6), (1, 5)] {
         let now = run.net.now.0;
         let enters_at_r1 = |wait: &u64| {
-            Path::entry_for(&run.net.cluster, client(session), Timestamp(now + wait + 10), 0) == ReplicaId(1)
+            Path::entry_for(run.net.cluster.replicas, client(session), Timestamp(now + wait + 10), 0) == ReplicaId(1)
         };
         run.net.now.0 += (0..99).find(enters_at_r1).unwrap();
         run.invoke(session as usize);
@@ -305,7 +305,8 @@ fn a_history_without_a_state_is_waited_with() {
     let reports = three_logged(&mut run);
     let [low, high] = [1, 2].map(|position| anchored_at(&run, &reports[usize::from(position == 1)], position));
     let bad = [&high, &low, &reports[2]];
-    assert_eq!(proof(bad).abort_history(&run.net.cluster).unwrap().boundaries, []);
+    let what = run.net.cluster.specification(InstanceId(1));
+    assert_eq!(proof(bad).abort_history(&what).unwrap().boundaries, []);
     let good = [&reports[0], &reports[1], &reports[2]];
     run.begin([good, good, good, bad]);
     run.settle();
@@ -324,7 +325,8 @@ fn a_boundary_below_the_anchor_is_no_place_to_begin() {
     low.value.boundaries = vec![reports[2].value.anchor];
     let low = run.signed(1, &low);
     let reports = [&high, &low, &reports[2]];
-    let history = proof(reports).abort_history(&run.net.cluster).unwrap();
+    let what = run.net.cluster.specification(InstanceId(1));
+    let history = proof(reports).abort_history(&what).unwrap();
     assert_eq!((history.anchor.position, &history.boundaries[..]), (1, &[][..]));
     run.net.lose(|frame| kind(&frame.message) == "ABORT");
     run.net.forge(r(1), r(2), init(reports));

@@ -376,7 +376,7 @@ fn every_replica_shows_the_stable_checkpoint_with_its_proof() {
         let shown = host.replica.certain_checkpoint(None).unwrap();
         assert_eq!((shown.sequence(), shown.is_consistent()), (Sequence(4), true));
         let (keys, cluster) = (host.replica.keyring().keys(), host.replica.cluster());
-        assert!(keys.check_certificate(&Ed25519, cluster, &shown.certificate, cluster.strong()));
+        assert!(keys.check_certificate(&Ed25519, cluster, &shown.certificate, cluster.replicas.strong()));
         let mut forged = shown.certificate.clone();
         forged.value.sequence = Sequence(8);
         assert!(!keys.check_certificate(&Ed25519, cluster, &forged, 1));

@@ -1,11 +1,12 @@
 //! What replicas say to each other about the ring's pace.
 
 use crate::auth::{Keyring, Signable, Signed};
-use crate::cluster::{Cluster, REPLICAS_MAX};
+use crate::cluster::Cluster;
 use crate::ids::{ClientId, InstanceId, Principal, ReplicaId};
 use crate::machine::Step;
 use crate::notice::Pace;
 use crate::rejection::Rejection;
+use crate::replicas::REPLICAS_MAX;
 use crate::spoken::{Cover, Spoken, from_replica};
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::{wire_enum, wire_struct};

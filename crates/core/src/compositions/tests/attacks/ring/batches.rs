@@ -51,7 +51,7 @@ fn ring_f1_a_number_from_before_the_sequencer_is_not_taken() {
         let mut lie = if in_header { stamped.clone() } else { honest.clone() };
         if in_tags {
             // As if the sequencer had been passed at position 0: its own path says where.
-            let own = Path::new(&run.net.cluster, ReplicaId(2), ReplicaId(3));
+            let own = Path::new(run.net.cluster.replicas, ReplicaId(2), ReplicaId(3));
             let statement = stamped.statement(&own, stamped.body.digest(), own.stamp());
             for (index, (_, receiver)) in path(&run, 2).carried(0).enumerate() {
                 let to = Principal::Replica(path(&run, 2).at(receiver));

@@ -45,7 +45,7 @@ fn ring_o12_no_client_stops_a_healthy_ring() {
 /// A signed request that no machine makes, and whose entry is this.
 fn signed_at(run: &mut Run, session: u32, entry: u8, least: u64) -> Request {
     let Principal::Client(client) = c(session) else { unreachable!() };
-    let asks = |at: &u64| Path::entry_for(&run.net.cluster, client, Timestamp(*at), 2) == ReplicaId(entry);
+    let asks = |at: &u64| Path::entry_for(run.net.cluster.replicas, client, Timestamp(*at), 2) == ReplicaId(entry);
     let timestamp = (least..least + 99).find(asks).unwrap();
     let operation = run.reserve();
     let request = run.net.request(InstanceId(1), session, timestamp, &operation);
@@ -176,7 +176,7 @@ fn ring_a_probe_tells_only_what_everybody_answers_for() {
     run.pass(1_100);
     let probe = run.net.said(r(0), "PROBE").first().map(|frame| (*frame).clone()).expect("r0 has executed, and asks");
     let Message::Ring(message) = probe.message else { unreachable!() };
-    let path = Path::of_probe(&run.net.cluster, SEQUENCER, ReplicaId(0));
+    let path = Path::of_probe(run.net.cluster.replicas, SEQUENCER, ReplicaId(0));
     let Body::Probe(asked) = message.body else { unreachable!() };
     // As if it came over r3, its exit, on the last position: the MACs of r2 and r3 are missing.
     run.liar = Some(3);

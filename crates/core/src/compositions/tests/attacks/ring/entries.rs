@@ -4,7 +4,7 @@ use super::*;
 
 /// How many requests have left each entry.
 fn left(run: &Run) -> Vec<usize> {
-    let mut left = vec![0; run.net.cluster.n];
+    let mut left = vec![0; run.net.cluster.replicas.n()];
     for frame in &run.net.sent {
         let Message::Ring(RingMessage { entry, body: Body::Requests(requests), .. }) = &frame.message else { continue };
         if frame.from == Principal::Replica(*entry) {

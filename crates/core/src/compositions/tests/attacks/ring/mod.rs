@@ -31,7 +31,7 @@ use bytes::Bytes;
 const SEQUENCER: ReplicaId = ReplicaId(0);
 
 fn path(run: &Run, entry: u8) -> Path {
-    Path::new(&run.net.cluster, SEQUENCER, ReplicaId(entry))
+    Path::new(run.net.cluster.replicas, SEQUENCER, ReplicaId(entry))
 }
 
 /// A client begins a call at this entry: the time decides which one it asks.
@@ -39,7 +39,7 @@ fn invoke_at(run: &mut Run, session: usize, entry: u8) {
     let Principal::Client(client) = c(session as u32) else { unreachable!() };
     let asks = |wait: &u64| {
         let at = Timestamp(run.net.now.0 + wait + 10);
-        Path::entry_for(&run.net.cluster, client, at, 0) == ReplicaId(entry)
+        Path::entry_for(run.net.cluster.replicas, client, at, 0) == ReplicaId(entry)
     };
     run.net.now.0 += (0..99).find(asks).unwrap();
     run.invoke(session);
@@ -48,7 +48,7 @@ fn invoke_at(run: &mut Run, session: usize, entry: u8) {
 /// A request for this entry which no machine makes, with its client's MACs.
 fn request_at(run: &mut Run, session: u32, entry: u8, least: u64) -> Request {
     let Principal::Client(client) = c(session) else { unreachable!() };
-    let asks = |at: &u64| Path::entry_for(&run.net.cluster, client, Timestamp(*at), 0) == ReplicaId(entry);
+    let asks = |at: &u64| Path::entry_for(run.net.cluster.replicas, client, Timestamp(*at), 0) == ReplicaId(entry);
     let timestamp = (least..least + 99).find(asks).unwrap();
     let operation = run.reserve();
     run.net.request(InstanceId(1), session, timestamp, &operation)
