@@ -279,6 +279,16 @@ impl Cluster {
         self.n
     }
 
+    /// What the arguments for safety and progress rest on, whatever n and f are.
+    pub(crate) fn check_invariants(&self) {
+        assert!(self.n > 3 * self.f && self.n <= REPLICAS_MAX, "3f + 1 to REPLICAS_MAX replicas");
+        assert!(2 * self.strong() > self.n + self.f, "two strong sets share a correct replica");
+        assert!(self.strong() <= self.reachable(), "the correct replicas are a strong set");
+        assert!(self.blocking() > self.f, "who is in every strong set is not liars alone");
+        assert!(self.window_of_requests() < self.window(), "each window has places for rulings");
+        assert!(self.weak() <= self.strong(), "a strong set has a correct replica");
+    }
+
     /// The primary of a view.
     pub const fn primary(&self, view: View) -> ReplicaId {
         ReplicaId((view.0 % self.n as u64) as u8)

@@ -364,6 +364,9 @@ impl Caller {
     fn drive(&mut self, stage: &mut Stage, act: impl FnOnce(&mut Client, &mut Outbox<Client>)) {
         let mut outbox = std::mem::take(&mut self.outbox);
         act(&mut self.machine, &mut outbox);
+        if self.is_honest() {
+            self.machine.check_invariants();
+        }
         for effect in outbox.drain() {
             match effect {
                 Effect::Persist(never) | Effect::Append(never) => match never {},

@@ -108,6 +108,7 @@ impl Client {
         let mut stamps: Vec<Stamp> = joining.stamps.into_values().collect();
         stamps.sort_by_key(|stamp| core::cmp::Reverse(stamp.time));
         stamps.truncate(self.cluster.weak());
+        assert_eq!(stamps.len(), self.cluster.weak(), "a JOIN has cookies of f+1 replicas (prac-F23)");
         stamps.sort_by_key(|stamp| stamp.replica);
         let join = Join { identification: joining.identification, stamps };
         // A clock that is far off would make a number that the replicas do not take.

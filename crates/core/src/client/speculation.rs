@@ -183,6 +183,7 @@ impl Client {
         claims.sort_by_key(|claim| core::cmp::Reverse(*claim));
         let proved = claims.get(self.cluster.f).copied().filter(|proved| *proved > self.instance);
         let Some(proved) = proved else { return self.ask_others(now, is_news, out) };
+        assert!(proved > self.instance, "an instance that was left is over");
         (self.instance, self.asked) = (proved, self.cluster.specification(proved));
         self.view = self.asked.map_or(View(0), |asked| asked.view);
         self.active.retain(|_, claim| *claim > proved);

@@ -162,4 +162,6 @@ pub trait TotalOrder: Debug + Clone + Sized {
     fn view(&self) -> View;
     /// Adds what it knows of itself.
     fn describe(&self, cluster: &Cluster, report: &mut Report);
+    /// Asserts what is true of it between steps, at this replica.
+    fn check_invariants(&self, cluster: &Cluster, me: ReplicaId);
 }

@@ -7,7 +7,7 @@ use crate::batch::{Batch, Entry, Ordered};
 use crate::clients::Freshness;
 use crate::cluster::Cluster;
 use crate::history::LogEntry;
-use crate::ids::{ClientId, InstanceId, Principal, View};
+use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, View};
 use crate::machine::Destination;
 use crate::message::{Firmness, Outcome, Refusal, Reply, Request};
 use crate::notice::Report;
@@ -94,6 +94,12 @@ impl<S: Service> Abortable for Unreplicated<S> {
 
     fn describe(&self, _cluster: &Cluster, report: &mut Report) {
         report.requests_executed = self.requests_executed;
+    }
+
+    fn check_invariants(&self, cluster: &Cluster, _me: ReplicaId) {
+        self.ledger.check_invariants(cluster);
+        assert!(!self.ledger.estate.is_tentative(), "one server has nothing to undo");
+        assert_eq!(self.instance, InstanceId(1), "nothing follows one server");
     }
 
     fn halt(self) -> Ledger<S> {

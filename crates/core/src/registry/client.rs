@@ -57,6 +57,11 @@ pub(crate) struct ClientMemory {
 }
 
 impl ClientMemory {
+    /// What is true between steps.
+    pub(crate) fn check_invariants(&self, cluster: &Cluster) {
+        self.ring.check_invariants(cluster);
+    }
+
     /// A protocol's bound for how long to wait, if it has one.
     pub(crate) fn patience(&self, part: Part, cluster: &Cluster) -> Option<Duration> {
         self.ring.patience(cluster).filter(|_| part == Part::RingFast)

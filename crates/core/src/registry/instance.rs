@@ -24,6 +24,7 @@ use crate::rejection::Rejection;
 use crate::schedule::{Part, Specification};
 use crate::service::Service;
 use crate::stop::StopReason;
+use crate::switching::report::BOUNDARIES_MAX;
 use crate::switching::{
     self, AbortReport, Abortable, Heard, HistoryRecord, Ledger, Record, Steps, Surroundings, Switch,
 };
@@ -81,6 +82,8 @@ impl<S: Service> Instance<S> {
     /// Backup runs without that as well, because its order abstains.
     pub(crate) fn open(cluster: &Cluster, me: ReplicaId, what: Specification, ledger: Ledger<S>, speaks: bool) -> Self {
         let Specification { number, part, head, view, watches_load, .. } = what;
+        assert!(cluster.contains(head), "whoever leads is a replica");
+        assert!(number.0 > 0, "the first instance is 1");
         assert!(speaks || part == Part::Backup, "who has forgotten what it said speculates about nothing");
         match part {
             Part::Quorum => Self::Quorum(Box::new(Quorum::open(number, watches_load, ledger))),
@@ -229,6 +232,21 @@ impl<S: Service> Instance<S> {
     /// See [`Abortable::describe`].
     pub(crate) fn describe(&self, cluster: &Cluster, report: &mut Report) {
         each!(self, instance => instance.describe(cluster, report));
+    }
+
+    /// See [`Abortable::check_invariants`].
+    pub(crate) fn check_invariants(&self, cluster: &Cluster, me: ReplicaId) {
+        each!(self, instance => instance.check_invariants(cluster, me));
+        if let Some(report) = self.report() {
+            assert_eq!(report.signer, me, "a replica reports what it has logged itself");
+            assert!(report.value.digests.len() as u64 <= cluster.inherited_bound(), "others accept the report");
+            assert!(report.value.boundaries.len() <= BOUNDARIES_MAX, "others can read the report");
+            assert!(report.value.boundaries.is_sorted(), "a report lists checkpoints in their order");
+            let end = report.value.end();
+            assert!(end <= self.ledger().log.length(), "what is reported is logged (abs-S13)");
+            let beyond = report.value.boundaries.iter().find(|boundary| boundary.position > end);
+            assert_eq!(beyond, None, "no checkpoint is reported beyond what is listed");
+        }
     }
 
     /// What it shares with the others that speculate, if it is one of them.

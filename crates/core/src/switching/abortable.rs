@@ -8,7 +8,7 @@ use super::surroundings::{Speaker, Surroundings};
 use crate::auth::Signed;
 use crate::cluster::Cluster;
 use crate::history::LogEntry;
-use crate::ids::{ClientId, Principal};
+use crate::ids::{ClientId, Principal, ReplicaId};
 use crate::message::Request;
 use crate::notice::Report;
 use crate::service::Service;
@@ -48,6 +48,8 @@ pub trait Abortable {
     fn retain(&mut self, entries: Vec<LogEntry>);
     /// Adds what it knows of itself.
     fn describe(&self, cluster: &Cluster, report: &mut Report);
+    /// Asserts what is true of it between steps, at this replica.
+    fn check_invariants(&self, cluster: &Cluster, me: ReplicaId);
     /// Hands everything on: nothing of this instance can speak any more.
     fn halt(self) -> Ledger<Self::Service>;
 }

@@ -247,7 +247,9 @@ impl Proof {
                 return None;
             }
         }
+        assert_eq!(chosen.len(), needed, "a proof has as many reports as it needs");
         chosen.sort_by_key(|report| report.signer);
+        assert!(chosen.is_sorted_by(|one, next| one.signer < next.signer), "nobody reports twice");
         Some(Self { reports: chosen.into_iter().cloned().collect() })
     }
 
@@ -280,7 +282,9 @@ impl Proof {
         let paths = Paths::of(&self.reports);
         let certified = cluster.part(self.instance()).is_some_and(Part::certifies);
         let longest = if certified { paths.longest_certified(cluster) } else { None };
-        longest.or_else(|| self.shared_history(cluster, &paths))
+        let history = longest.or_else(|| self.shared_history(cluster, &paths));
+        history.iter().for_each(AbortHistory::check_invariants);
+        history
     }
 
     /// The longest that f+1 reports share.

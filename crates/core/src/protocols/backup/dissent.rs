@@ -93,6 +93,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             return;
         }
         self.dissent.said.push((s.now, scope));
+        assert!(self.dissent.said.len() <= TESTIMONIES_MAX, "at most TESTIMONIES_MAX in an interval");
         let (first, step) = match block {
             None => (scope.first() + BLOCK as u64, BLOCK),
             Some(_) => (scope.first(), 1),
@@ -213,6 +214,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     fn refuse_request(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, queue: &mut Queue<O>, ruled: Ruled) {
         let (stable, Ledger { estate, log, .. }) = (self.stable.value.sequence, &mut self.ledger);
         let back = estate.rule(s.cluster, ruled, stable, log).expect("the service accepts its own pages");
+        assert!(back < ruled.until, "what is executed again comes before the ruling");
         let Ruled { position, until: batch } = ruled;
         s.out.notify(Notice::Ruled { instance: self.instance, position, batch, back });
         (self.wrong, self.dissent.overruled) = (None, None);

@@ -5,7 +5,7 @@ use super::state::Backup;
 use crate::auth::Signed;
 use crate::cluster::Cluster;
 use crate::history::LogEntry;
-use crate::ids::{ClientId, Principal};
+use crate::ids::{ClientId, Principal, ReplicaId};
 use crate::notice::Report;
 use crate::protocols::total_order::TotalOrder;
 use crate::service::Service;
@@ -47,6 +47,10 @@ impl<O: TotalOrder, S: Service> Abortable for Backup<O, S> {
         report.requests_executed = self.requests_executed;
         report.transfer = self.transfer();
         report.differs = self.differs();
+    }
+
+    fn check_invariants(&self, cluster: &Cluster, me: ReplicaId) {
+        self.check_state(cluster, me);
     }
 
     fn halt(self) -> Ledger<S> {

@@ -48,6 +48,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// What the state holds is the init history.
     pub(super) fn begin(&mut self, low_load: bool) {
         let what = self.limited.expect("one of several instances");
+        assert!(!matches!(self.init, Init::Done), "an instance begins once");
         let quota = what.requests(low_load);
         let estate = &mut self.ledger.estate;
         estate.begin_instance(Sequence(0), estate.position().saturating_add(quota));
@@ -304,6 +305,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     /// The same at every correct replica.
     fn end(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
+        assert!(self.is_done(), "a Backup ends with the last request of its quota");
+        assert_eq!(self.stable.value.sequence, self.ledger.estate.executed(), "2f+1 have signed the end");
         let anchor = self.ledger.close(self.stable.value.root);
         let report = AbortReport {
             instance: self.instance,
@@ -332,6 +335,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     pub(super) fn into_ledger(self) -> Ledger<S> {
         let (is_done, is_closed) = (self.is_done(), self.report.is_some());
         let mut ledger = self.ledger;
+        assert!(!ledger.estate.is_tentative(), "only final deliveries count (abs-D12)");
         // Whether or not it has come to its end here.
         ledger.estate.forget_rulings();
         if is_done && !is_closed {

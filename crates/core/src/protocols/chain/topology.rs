@@ -17,6 +17,7 @@ pub struct Topology {
 impl Topology {
     /// The chain that begins with this head.
     pub const fn new(cluster: &Cluster, head: ReplicaId) -> Self {
+        assert!(cluster.contains(head), "the head is a replica");
         Self { head, n: cluster.n, f: cluster.f }
     }
 
@@ -27,6 +28,7 @@ impl Topology {
 
     /// The replica at a place.
     pub const fn at(&self, place: usize) -> ReplicaId {
+        assert!(place < self.n, "the tail has the last place");
         ReplicaId(((self.head.0 as usize + place) % self.n) as u8)
     }
 

@@ -91,6 +91,7 @@ impl Pbft {
             let Some(view) = reached.clone().map(|(view, _)| *view).max().filter(|_| reached.count() >= enough) else {
                 return;
             };
+            assert!(view <= begun, "a word counts when its view is reached");
             let last = View(view.0 + context.cluster.n as u64 - 1);
             abstention.marks = Some((last, low));
             self.promised = self.promised.max(low);

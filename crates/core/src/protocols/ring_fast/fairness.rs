@@ -81,6 +81,16 @@ impl Fairness {
         }
     }
 
+    /// What is true between steps.
+    pub(crate) fn check_invariants(&self, cluster: &Cluster) {
+        let is_replica = |id: &ReplicaId| cluster.contains(*id);
+        assert!(self.delays.keys().chain(self.slow.keys()).all(is_replica), "replicas are entries");
+        let times = self.slow.values().map(|(times, _)| *times);
+        assert!(times.max().unwrap_or(0) <= DOUBLINGS_MAX, "an entry is passed over for a bounded time (D3)");
+        let passed_over = self.slow.keys().filter(|entry| self.passes_over(**entry)).count();
+        assert!(passed_over <= 2 * cluster.f, "of 2f+1 entries one serves this client (D3)");
+    }
+
     /// D3.
     pub(crate) fn passes_over(&self, entry: ReplicaId) -> bool {
         self.slow.get(&entry).is_some_and(|(_, until)| self.requests < *until)

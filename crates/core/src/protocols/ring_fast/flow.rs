@@ -47,6 +47,7 @@ impl Flow {
 
     /// A batch of another entry comes by.
     pub(super) const fn come_by(&mut self, now: Instant, bytes: u64, f: usize) {
+        assert!(f > 0, "a ring has other entries");
         self.came_by = Some(now);
         self.owed = self.owed.saturating_sub(bytes / (3 * f as u64));
     }

@@ -307,7 +307,24 @@ impl Watch {
         if votes.len() >= around.cluster.strong() && !is_over {
             votes.sort_unstable();
             let pace = votes[votes.len() - around.cluster.weak()];
+            let say_so = votes.iter().filter(|vote| **vote >= pace).count();
+            assert!(say_so >= around.cluster.weak(), "f+1 say what the verdict is (T5)");
             self.verdicts.insert(originator, Verdict { number, pace, suspect, at: around.now });
+        }
+    }
+
+    /// What is true between steps.
+    pub(super) fn check_invariants(&self, cluster: &Cluster) {
+        let is_replica = |id: &ReplicaId| cluster.contains(*id);
+        assert!(self.passed.keys().all(is_replica), "replicas begin rounds");
+        assert!(self.reported.keys().all(is_replica), "replicas report");
+        let are_replicas = self.votes.keys().all(|(of, by)| is_replica(of) && is_replica(by));
+        assert!(are_replicas, "replicas vote on one another's rounds: n² votes");
+        assert!(self.pinged.is_none() || self.began.is_some(), "who pings has begun to");
+        assert!(self.came_around.0 > 0 || self.came_around.1 == Duration(0), "only batches take time");
+        for (originator, verdict) in &self.verdicts {
+            let last = self.reported.get(originator).map(|(number, _)| *number);
+            assert!(last.is_some_and(|last| verdict.number <= last), "a verdict is on a round that was reported (T5)");
         }
     }
 

@@ -31,6 +31,8 @@ impl Path {
         let offset = distance(n, entry, sequencer);
         let stamp = if offset < f { n + offset } else { offset };
         let last = if stamp > n { stamp + n - 1 } else { 2 * n - 1 };
+        assert!(stamp >= f, "f+1 check a client's MACs before a request gets a number (ring-F16)");
+        assert!(stamp + n - 1 <= last, "each replica executes at one position of the way");
         Self { entry, n, f, stamp, last, is_probe: false }
     }
 
@@ -40,6 +42,7 @@ impl Path {
         let Cluster { n, f, .. } = *cluster;
         let offset = distance(n, entry, sequencer);
         let stamp = if offset == 0 { n } else { offset };
+        assert!(stamp > 0 && stamp <= n, "the sequencer says what it has before the entry answers for itself");
         Self { entry, n, f, stamp, last: 2 * n, is_probe: true }
     }
 

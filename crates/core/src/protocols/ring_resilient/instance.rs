@@ -5,7 +5,7 @@ use super::state::RingResilient;
 use crate::auth::Signed;
 use crate::cluster::Cluster;
 use crate::history::LogEntry;
-use crate::ids::{ClientId, Principal};
+use crate::ids::{ClientId, Principal, ReplicaId};
 use crate::notice::Report;
 use crate::protocols::ring_resilient::{ResilientMessage, ResilientTimer};
 use crate::rejection::Rejection;
@@ -44,6 +44,10 @@ impl<S: Service> Abortable for RingResilient<S> {
         report.requests_executed = self.requests_executed;
         report.pending_requests = self.pool.len();
         report.primary = self.sequencer;
+    }
+
+    fn check_invariants(&self, cluster: &Cluster, me: ReplicaId) {
+        self.check_state(cluster, me);
     }
 
     fn halt(self) -> Ledger<S> {

@@ -105,6 +105,7 @@ impl<S: Service> RingResilient<S> {
             let value = Prepared { instance: self.base.instance, position: end, history: slot.history };
             let signatures = slot.prepares.iter().map(|(signer, signature)| (*signer, *signature));
             let certificate = Certificate { value, signatures: signatures.take(s.cluster.strong()).collect() };
+            assert!(end <= self.base.ledger.log.length(), "this replica has logged what is certified");
             s.persist(self.base.instance, ResilientRecord::Prepared(certificate.clone()));
             self.prepared = Some(certificate);
             self.send(
@@ -171,6 +172,8 @@ impl<S: Service> RingResilient<S> {
         if self.committed.is_some_and(|committed| committed >= position) {
             return;
         }
+        assert!(position <= self.base.ledger.log.length(), "committed is what is logged");
+        assert!(self.opened, "nothing commits before the init history is the sequencer's (R2)");
         let is_first = self.committed.replace(position).is_none();
         s.append(self.base.instance, ResilientRecord::Committed(position));
         if is_first {

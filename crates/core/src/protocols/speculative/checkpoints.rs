@@ -11,10 +11,11 @@ use crate::service::Service;
 use crate::switching::{AbortReport, HistoryRecord, Surroundings, Switch, SwitchMessage};
 
 /// Positions ahead of or beside our own for which a replica's statements are kept.
-const STATEMENTS_PER_REPLICA_MAX: usize = 8;
+pub(super) const STATEMENTS_PER_REPLICA_MAX: usize = 8;
 
 impl<S: Service> Speculation<S> {
     pub(super) fn take_checkpoint(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
+        assert!(self.may_take_checkpoint(), "a report has room for it");
         let boundary = self.ledger.checkpoint();
         self.announce(s, boundary);
         self.checkpoints.arm(s);
@@ -86,6 +87,7 @@ impl<S: Service> Speculation<S> {
             self.checkpoints.said.values().filter(|said| said.contains(boundary)).count() + 1 == s.cluster.all()
         });
         let Some(boundary) = certain else { return };
+        assert!(boundary.position > self.ledger.log.anchor().position, "the anchor only moves up (abs-D7)");
         self.ledger.anchor_at(boundary);
         self.checkpoints.said.values_mut().for_each(|said| said.retain(|known| known.position > boundary.position));
         self.checkpoints.waited = 0;

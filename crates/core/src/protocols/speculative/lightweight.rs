@@ -1,5 +1,7 @@
 //! Which lightweight checkpoints are under way: step L3 of the [module](super).
 
+use super::checkpoints::STATEMENTS_PER_REPLICA_MAX;
+use crate::cluster::Cluster;
 use crate::history::Boundary;
 use crate::ids::ReplicaId;
 use crate::protocols::speculative::{Speaker, SpeculativeTimer};
@@ -21,6 +23,16 @@ pub(crate) struct Checkpoints {
 }
 
 impl Checkpoints {
+    /// What is true between steps, where the anchor is there.
+    pub(super) fn check_invariants(&self, cluster: &Cluster, me: ReplicaId, anchor: u64) {
+        for (id, said) in &self.said {
+            assert!(cluster.contains(*id) && *id != me, "other replicas say what they have");
+            assert!(said.len() <= STATEMENTS_PER_REPLICA_MAX, "at most STATEMENTS_PER_REPLICA_MAX");
+            assert!(said.is_sorted_by(|one, next| one.position < next.position), "one statement for each position");
+            assert!(said.iter().all(|known| known.position > anchor), "what is certain needs no statement");
+        }
+    }
+
     /// Whether a checkpoint takes too long.
     pub(super) const fn is_suspended(&self) -> bool {
         self.waited >= PATIENCE
