@@ -30,7 +30,7 @@ impl Client {
         }
     }
 
-    /// Step J1.
+    /// Step J1 of [`super::door`].
     fn check_joining(&self) {
         let Some(joining) = &self.joining else { return };
         assert!(self.credential.is_some(), "whoever is named need not join");

@@ -50,7 +50,7 @@ impl<S: Service> Composite<S> {
         assert!(self.ahead.is_none() || part.is_some_and(Part::certifies), "2f+1 sign how far a resilient ring is");
     }
 
-    /// S3: an instance runs where the one before it is known to have ended.
+    /// S3 of [`crate::switching`]: an instance runs where the one before it is known to have ended.
     fn check_proof(&self) {
         assert!(self.instance.0 <= 1 || self.proof.is_some(), "every instance but the first needs a proof");
         if let Some(proof) = &self.proof {
@@ -58,7 +58,7 @@ impl<S: Service> Composite<S> {
         }
     }
 
-    /// S2: who has stopped in this instance.
+    /// S2 of [`crate::switching`]: who has stopped in this instance.
     fn check_reports(&self, cluster: &Cluster, me: ReplicaId) {
         assert!(self.reports.iter().all(|(id, report)| report.signer == *id), "a report is its signer's");
         assert!(self.reports.keys().all(|id| cluster.contains(*id)), "replicas report");

@@ -10,6 +10,7 @@ use crate::machine::Destination;
 use crate::message::{Request, Vouched};
 use crate::notice::Notice;
 use crate::protocols::ring_resilient::message::Speaker;
+use crate::protocols::ring_resilient::peer::VOTES_MAX;
 use crate::rejection::Rejection;
 use crate::service::Service;
 use crate::stop::StopReason;
@@ -20,9 +21,6 @@ use crate::time::Duration;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-
-/// Checkpoints of one replica that are kept.
-pub(super) const VOTES_MAX: usize = 8;
 
 /// Batches in the answer to one STATUS: as many as are kept early.
 const ANSWERS_MAX: usize = EARLY_MAX;

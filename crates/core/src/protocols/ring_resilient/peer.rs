@@ -1,6 +1,5 @@
 //! What another replica of the resilient ring has said.
 
-use super::checkpoints::VOTES_MAX;
 use crate::auth::{Signature, Signed};
 use crate::digest::Digest;
 use crate::ids::ReplicaId;
@@ -11,6 +10,9 @@ use alloc::vec::Vec;
 
 /// Votes of one replica that are kept for positions that are not logged here yet.
 pub(super) const AHEAD_MAX: usize = 64;
+
+/// Checkpoints of one replica that are kept.
+pub(super) const VOTES_MAX: usize = 8;
 
 /// What another replica has said.
 #[derive(Clone, Debug, Default)]

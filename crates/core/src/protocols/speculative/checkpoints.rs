@@ -1,5 +1,6 @@
 //! Lightweight checkpoints: step L3 of the [module](super).
 
+use super::lightweight::STATEMENTS_PER_REPLICA_MAX;
 use super::speculation::Speculation;
 use crate::history::Boundary;
 use crate::ids::{Principal, ReplicaId};
@@ -9,9 +10,6 @@ use crate::protocols::speculative::Speaker;
 use crate::rejection::Rejection;
 use crate::service::Service;
 use crate::switching::{AbortReport, HistoryRecord, Surroundings, Switch, SwitchMessage};
-
-/// Positions ahead of or beside our own for which a replica's statements are kept.
-pub(super) const STATEMENTS_PER_REPLICA_MAX: usize = 8;
 
 impl<S: Service> Speculation<S> {
     pub(super) fn take_checkpoint(&mut self, s: &mut Surroundings<'_, impl Speaker>) {

@@ -1,6 +1,5 @@
 //! Which lightweight checkpoints are under way: step L3 of the [module](super).
 
-use super::checkpoints::STATEMENTS_PER_REPLICA_MAX;
 use crate::cluster::Cluster;
 use crate::history::Boundary;
 use crate::ids::ReplicaId;
@@ -8,6 +7,9 @@ use crate::protocols::speculative::{Speaker, SpeculativeTimer};
 use crate::switching::Surroundings;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+
+/// Positions ahead of or beside our own for which a replica's statements are kept.
+pub(super) const STATEMENTS_PER_REPLICA_MAX: usize = 8;
 
 /// Time-outs without all n agreeing after which a replica logs nothing more.
 pub(super) const PATIENCE: u32 = 3;
