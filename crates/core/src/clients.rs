@@ -222,6 +222,35 @@ impl ClientTable {
             let floor = bucket.floors.entry(identity).or_default();
             *floor = evicted.entry.timestamp.max(*floor);
         }
+        assert!(!usage.order.is_empty(), "the session executed last is never evicted");
+    }
+
+    /// What is true between steps. As long as the table: for checkpoints.
+    pub(crate) fn check_invariants(&self) {
+        assert_eq!(self.buckets.len(), BUCKETS as usize, "each bucket has its pages");
+        let sessions: usize = self.buckets.iter().map(|bucket| bucket.sessions.len()).sum();
+        let counted: usize = self.usage.values().map(|usage| usage.order.len()).sum();
+        assert_eq!(sessions, counted, "each session is counted for its identity");
+        for (identity, usage) in &self.usage {
+            self.check_usage(*identity, usage);
+        }
+        let last = self.usage.values().filter_map(|usage| usage.order.keys().last()).max();
+        assert_eq!(self.executions, last.copied().unwrap_or(0), "who reads the pages counts as many executions");
+    }
+
+    fn check_usage(&self, identity: IdentityId, usage: &Usage) {
+        let (sessions_max, reply_bytes_max) = self.quota(identity);
+        assert!(!usage.order.is_empty(), "an identity without sessions is forgotten");
+        assert!(usage.order.len() <= sessions_max, "{identity} keeps to its sessions");
+        assert!(usage.order.len() == 1 || usage.reply_bytes <= reply_bytes_max, "{identity} keeps to its bytes");
+        let mut bytes = 0;
+        for (used, client) in &usage.order {
+            assert_eq!(client.identity, identity, "nobody's sessions count for another");
+            let session = self.buckets[bucket_of(*client)].sessions.get(client);
+            assert_eq!(session.map(|session| session.used), Some(*used), "{client} is evicted in its turn");
+            bytes += session.map_or(0, |session| session.entry.reply_bytes());
+        }
+        assert_eq!(bytes, usage.reply_bytes, "each reply of {identity} is counted");
     }
 
     /// Whether some identity has all the sessions that it may have, and whether sessions of one were evicted.

@@ -217,6 +217,12 @@ impl Cluster {
         self.protocol.schedule().speculative_in_a_row() * self.history_bound()
     }
 
+    /// What the arguments for safety and progress rest on, whatever n and f are.
+    pub(crate) fn check_invariants(&self) {
+        self.replicas.check_invariants();
+        assert!(self.window_of_requests() < self.window(), "each window has places for rulings");
+    }
+
     /// Batches that may be in flight above a stable checkpoint (PBFT's L = 2K).
     pub const fn window(&self) -> u64 {
         2 * self.limits.checkpoint_interval

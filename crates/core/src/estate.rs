@@ -9,6 +9,7 @@ mod closing;
 mod contents;
 mod effects;
 mod execution;
+mod invariants;
 mod replay;
 mod standing;
 mod trace;
@@ -248,6 +249,7 @@ impl<S: Service> Estate<S> {
         self.versions = self.versions.split_off(&sequence.min(newest));
         self.earlier.clear();
         self.forget_effects();
+        assert!(!self.versions.is_empty(), "there is always a version");
     }
 
     /// Replaces the whole state by a version that others proved.
@@ -307,6 +309,7 @@ impl<S: Service> Estate<S> {
         self.restore(&version)?;
         self.since.clear();
         self.versions.split_off(&sequence.next());
+        assert_eq!(self.newest().0, sequence, "what came after is undone");
         Ok(())
     }
 
@@ -350,8 +353,14 @@ impl<S: Service> Estate<S> {
             assert!(number < PAGES_MAX, "a service has pages below PAGES_MAX");
             tree.set(number, page);
         });
-        self.clients.save(&mut |number, page| tree.set(CLIENTS + number, page));
-        self.members.save(&mut |number, page| tree.set(MEMBERS + number, page));
+        self.clients.save(&mut |number, page| {
+            assert!(number < MEMBERS - CLIENTS, "the client table's pages end where the members' begin");
+            tree.set(CLIENTS + number, page);
+        });
+        self.members.save(&mut |number, page| {
+            assert!(number < META - MEMBERS, "the members' pages end before the last one");
+            tree.set(MEMBERS + number, page);
+        });
         tree.set(META, Some(Bytes::from(self.meta.to_bytes())));
         tree.seal();
     }

@@ -178,6 +178,7 @@ impl Log {
     /// If the position is below the anchor.
     pub fn cut(&mut self, position: u64) {
         assert!(position >= self.anchor.position, "nothing below the anchor is ever taken back");
+        assert!(position <= self.length(), "what is cut off is in the log");
         for logged in self.entries.split_off((position - self.anchor.position) as usize) {
             self.retained.insert(logged.digest, logged.entry);
         }
@@ -185,7 +186,11 @@ impl Log {
     }
 
     /// The anchor moves up to a position of this log, or to one above it all that was reached otherwise.
+    ///
+    /// # Panics
+    /// If that is below the anchor.
     pub fn anchor_at(&mut self, anchor: Boundary) {
+        assert!(anchor.position >= self.anchor.position, "what is certain stays certain");
         let passed = (anchor.position - self.anchor.position).min(self.entries.len() as u64);
         self.entries.drain(..passed as usize);
         self.anchor = anchor;
@@ -196,6 +201,7 @@ impl Log {
     /// Begins again above another anchor, with what is known kept as bodies only.
     pub fn restart(&mut self, anchor: Boundary) {
         self.cut(self.anchor.position);
+        assert!(self.entries.is_empty() && self.boundaries.is_empty(), "nothing is left above the old anchor");
         self.anchor = anchor;
     }
 
@@ -223,6 +229,21 @@ impl Log {
         let logged: BTreeMap<Digest, &LogEntry> = self.entries.iter().map(|l| (l.digest, &l.entry)).collect();
         let found = |digest| logged.get(digest).copied().or_else(|| self.retained.get(digest));
         digests.iter().filter_map(found).cloned().collect()
+    }
+
+    /// What is true between steps. The chain is looked at where it begins and where it ends.
+    pub(crate) fn check_invariants(&self) {
+        let chains = |before: Digest, logged: &Logged| before.chain(logged.digest) == logged.history;
+        if let (Some(first), Some(last)) = (self.entries.front(), self.entries.back()) {
+            assert!(chains(self.anchor.history, first), "the history goes on from the anchor (abs-D3)");
+            let before = self.history_at(self.length() - 1);
+            assert!(before.is_some_and(|before| chains(before, last)), "each entry goes on from the one before it");
+            assert!(!self.retained.contains_key(&last.digest), "what is logged is not kept a second time");
+        }
+        assert!(self.boundaries.is_sorted(), "checkpoints stand in their order");
+        let positions = || self.boundaries.iter().map(|boundary| boundary.position);
+        assert!(positions().all(|position| position > self.anchor.position), "what the anchor includes is no boundary");
+        assert!(positions().all(|position| position <= self.length()), "checkpoints are taken of what is logged");
     }
 
     /// Bodies kept although no position of this log holds them.

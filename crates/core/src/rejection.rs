@@ -162,6 +162,18 @@ impl Rejections {
         self.0.entry(Account::of(from, keys)).or_default().add(reason);
     }
 
+    /// What is true between steps.
+    pub(crate) fn check_invariants(&self, keys: &PublicKeys) {
+        assert!(self.0.len() <= keys.replicas.len() + keys.identities.len() + 1, "one account for each party");
+        let is_known = |account: &Account| match account {
+            Account::Replica(id) => usize::from(id.0) < keys.replicas.len(),
+            Account::Clients(identity) => keys.identities.contains_key(identity),
+            Account::Others => true,
+        };
+        assert!(self.0.keys().all(is_known), "whoever the cluster file does not name shares an account");
+        assert!(self.0.values().all(|counts| counts.iter().next().is_some()), "an account has something on it");
+    }
+
     /// Every account with something on it.
     pub fn iter(&self) -> impl Iterator<Item = (Account, &RejectionCounts)> {
         self.0.iter().map(|(account, counts)| (*account, counts))

@@ -140,6 +140,15 @@ impl Replicas {
         values.into_iter().nth(self.faults())
     }
 
+    /// What the arguments for safety and progress rest on, whatever n and f are.
+    pub(crate) const fn check_invariants(self) {
+        assert!(self.n() > 3 * self.faults() && self.n() <= REPLICAS_MAX, "3f + 1 to REPLICAS_MAX replicas");
+        assert!(2 * self.strong() > self.n() + self.faults(), "two strong sets share a correct replica");
+        assert!(self.strong() <= self.reachable(), "the correct replicas are a strong set");
+        assert!(self.blocking() > self.faults(), "who is in every strong set is not liars alone");
+        assert!(self.weak() <= self.strong(), "a strong set has a correct replica");
+    }
+
     /// The primary of a view.
     pub const fn primary(&self, view: View) -> ReplicaId {
         ReplicaId((view.0 % self.n as u64) as u8)

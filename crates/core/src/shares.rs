@@ -12,6 +12,7 @@
 //!
 //! What is held is the container's affair: [`Shares`] counts, and says who gives way.
 
+use crate::cluster::Limits;
 use crate::ids::{ClientId, IdentityId};
 use alloc::collections::{BTreeMap, BTreeSet};
 
@@ -22,6 +23,13 @@ pub(crate) struct Bounds {
     pub(crate) number: usize,
     /// Of their bytes.
     pub(crate) bytes: usize,
+}
+
+impl Bounds {
+    /// Of requests that wait to be ordered.
+    pub(crate) const fn of_waiting(limits: &Limits) -> Self {
+        Self { number: limits.pending_requests_max, bytes: limits.pending_bytes_max }
+    }
 }
 
 /// What one owner holds, or all of them.
@@ -105,6 +113,7 @@ impl<O: Copy + Ord> Shares<O> {
     /// If the owner does not hold it.
     pub(crate) fn remove(&mut self, owner: O, bytes: usize) {
         let share = self.of.get_mut(&owner).expect("what is removed was added");
+        assert!(share.bytes >= bytes, "nobody gives up more than it holds");
         for share in [&mut *share, &mut self.all] {
             share.number -= 1;
             share.bytes -= bytes;
@@ -112,6 +121,18 @@ impl<O: Copy + Ord> Shares<O> {
         if share.number == 0 {
             self.of.remove(&owner);
         }
+    }
+}
+
+impl<O: Copy + Ord> Shares<O> {
+    /// What is true between steps, where the container holds so many items and bytes.
+    pub(crate) fn check_invariants(&self, number: usize, bytes: usize) {
+        let held = Share { number, bytes };
+        assert_eq!(self.all, held, "what is counted is what is held");
+        let add = |sum: Share, of: &Share| Share { number: sum.number + of.number, bytes: sum.bytes + of.bytes };
+        let sum = self.of.values().fold(Share::default(), add);
+        assert_eq!(sum, self.all, "what all hold is what each of them holds");
+        assert!(self.of.values().all(|share| share.number > 0), "who holds nothing is forgotten");
     }
 }
 
@@ -154,6 +175,12 @@ impl ClientSet {
     /// Adds clients, as long as there is room.
     pub(crate) fn extend(&mut self, clients: impl IntoIterator<Item = ClientId>) {
         clients.into_iter().for_each(|client| self.insert(client));
+    }
+
+    /// What is true between steps.
+    pub(crate) fn check_invariants(&self) {
+        assert!(self.clients.len() <= CLIENT_SET_MAX, "at most CLIENT_SET_MAX");
+        self.shares.check_invariants(self.clients.len(), 0);
     }
 
     /// All of them.

@@ -368,6 +368,9 @@ impl Caller {
         }
         act(&mut self.machine, &mut outbox);
         stage.stepped(self.process, outbox.take_steps());
+        if self.is_honest() {
+            self.machine.check_invariants();
+        }
         for effect in outbox.drain() {
             match effect {
                 Effect::Persist(never) | Effect::Append(never) => match never {},

@@ -273,7 +273,7 @@ impl Node {
     }
 
     fn step(&mut self, stage: &mut Stage, input: Input<Replica<Store>>) {
-        let now = self.now(stage);
+        let (now, is_correct) = (self.now(stage), self.is_correct());
         let Some(machine) = &mut self.machine else { return };
         let mut outbox = std::mem::take(&mut self.outbox);
         if stage.trace.is_readable() {
@@ -281,6 +281,10 @@ impl Node {
         }
         machine.step(now, input, &mut outbox);
         stage.stepped(self.process, outbox.take_steps());
+        // In debug builds it has done so by itself.
+        if is_correct && !cfg!(debug_assertions) {
+            machine.check_invariants();
+        }
         self.steps += 1;
         for effect in outbox.drain() {
             match &mut self.crash {

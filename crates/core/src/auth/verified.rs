@@ -1,6 +1,7 @@
 //! The three grades of trust. See the [module](super).
 
 use super::signature::Signature;
+use crate::cluster::Cluster;
 use crate::ids::ReplicaId;
 use crate::wire::{Mark, Reader, Sink, Wire, WireError, encode_list, encode_part};
 use alloc::vec::Vec;
@@ -68,6 +69,16 @@ pub struct Certificate<T> {
     pub value: T,
     /// Who, in ascending order, and the signature.
     pub signatures: Vec<(ReplicaId, Signature)>,
+}
+
+impl<T> Certificate<T> {
+    /// What is true of a certificate that this replica has checked, or made of what it has checked.
+    pub(crate) fn check_invariants(&self, cluster: &Cluster, threshold: usize) {
+        let signers = || self.signatures.iter().map(|(signer, _)| *signer);
+        assert!(signers().count() >= threshold, "{} have signed, of {threshold} needed", signers().count());
+        assert!(signers().is_sorted_by(|one, next| one < next), "nobody signs a certificate twice");
+        assert!(signers().all(|signer| cluster.replicas.contains(signer)), "only replicas sign certificates");
+    }
 }
 
 impl<T: Signable> Wire for Certificate<T> {

@@ -218,11 +218,13 @@ impl Node {
     }
 
     fn insert(&mut self, slot: u32, child: Child) {
+        assert!(self.present >> slot & 1 == 0, "a place holds one child");
         self.children.insert(position(self.present, slot), child);
         self.present |= 1 << slot;
     }
 
     fn remove(&mut self, slot: u32) {
+        assert!(self.present >> slot & 1 == 1, "what is removed is there");
         self.children.remove(position(self.present, slot));
         self.present &= !(1 << slot);
     }
@@ -240,6 +242,7 @@ impl Node {
                 Child::Node(_) | Child::Page { .. } => {}
             }
         }
+        debug_assert_eq!(self.present.count_ones() as usize, self.children.len(), "each child has its bit");
         self.digest = Some(self.content().digest());
     }
 
@@ -330,6 +333,8 @@ impl Tree {
         if root.present == 0 {
             self.root = None;
         }
+        assert_eq!(self.root.is_some(), self.pages > 0, "there are nodes where there are pages");
+        assert!(self.bytes <= u64::from(self.pages) * PAGE_BYTES_MAX as u64, "each page keeps to its bound");
     }
 
     /// Writes many pages.

@@ -19,6 +19,7 @@ pub use message::{TransferMessage, serve};
 
 use super::{Checkpoint, ChildId, NODE_CHILDREN, NodeContent, NodeId, Tree, page_digest};
 use crate::auth::Certificate;
+use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::ids::ReplicaId;
 use crate::rejection::Rejection;
@@ -237,6 +238,7 @@ impl Transfer {
             self.outstanding.remove(&item);
             self.senders.resting.remove(&from);
             self.received += 1;
+            debug_assert!(!self.outstanding.contains_key(&item), "what is here is not waited for");
             return Ok(true);
         }
         // An answer for an earlier target may well differ from what is wanted now.
@@ -275,6 +277,17 @@ impl Transfer {
         assert_eq!(self.building.root(), self.target.value.root, "every part has the digest that it must have");
         Some(self.building.clone())
     }
+
+    /// What is true between steps.
+    pub(crate) fn check_invariants(&self, cluster: &Cluster) {
+        let Self { wanted, outstanding, .. } = self;
+        assert!(outstanding.keys().all(|item| wanted.contains_key(item)), "only what is missing is waited for");
+        assert!(outstanding.keys().all(|item| wanted[item].attempts > 0), "what is waited for was asked for");
+        assert!(outstanding.len() <= cluster.limits.transfer_requests_max, "at most transfer_requests_max");
+        assert!(wanted.values().all(|want| want.digest != Digest::ZERO), "what is not there is not fetched");
+        assert!(outstanding.values().all(|of| self.senders.owed.contains_key(&of.to)), "others are asked");
+        self.senders.check_invariants(cluster);
+    }
 }
 
 /// Whom to ask next.
@@ -296,6 +309,13 @@ impl Senders {
     fn new(me: ReplicaId, n: usize) -> Self {
         let owed = (0..n as u8).map(ReplicaId).filter(|id| *id != me).map(|id| (id, 0)).collect();
         Self { owed, last: me, liars: BTreeSet::new(), resting: BTreeSet::new(), paused_until: None }
+    }
+
+    fn check_invariants(&self, cluster: &Cluster) {
+        assert_eq!(self.owed.len() + 1, cluster.replicas.n(), "all but this replica have the state, or not");
+        assert!(self.owed.keys().all(|id| cluster.replicas.contains(*id)), "replicas have the state");
+        assert!(self.liars.iter().all(|id| self.owed.contains_key(id)), "only who was asked has lied");
+        assert!(self.resting.iter().all(|id| self.owed.contains_key(id)), "only who was asked rests");
     }
 
     /// The next in turn that may be asked and has not used up its share.

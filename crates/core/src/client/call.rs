@@ -167,6 +167,7 @@ impl Call {
                 return Verdict::Accepted(said.key);
             }
         }
+        assert!(self.said.len() <= asked, "only who was asked replies");
         let missing = asked - self.said.len();
         let hopeless = self.request.read_only && best + missing < strong;
         if hopeless { Verdict::Hopeless } else { Verdict::Open }
@@ -179,6 +180,28 @@ impl Call {
             finals.count() >= of.needed(cluster, cluster.replicas.strong()) && self.full(&of.key).is_some()
         });
         accepted.map_or(Verdict::Open, |of| Verdict::Accepted(of.key))
+    }
+
+    /// What is true between steps, in this cluster.
+    pub(super) fn check_invariants(&self, cluster: &Cluster) {
+        assert!(self.said.len() <= cluster.replicas.n(), "the latest reply of each replica is kept");
+        for (place, said) in self.said.iter().enumerate() {
+            assert!(cluster.replicas.contains(said.from), "replicas reply");
+            assert!(self.asks(said.from), "only who was asked replies");
+            let others = self.said[..place].iter().all(|other| other.from != said.from);
+            assert!(others, "nobody counts twice");
+            assert_eq!(said.firmness == Firmness::Read, self.request.read_only, "replies are about this request");
+            assert!(!matches!(self.read, Read::Few(_)) || said.key.sequence == Sequence(0), "a few stand anywhere");
+        }
+        let Request { instance, client, timestamp, .. } = self.request;
+        let is_of_it = |of: &Response| (of.instance, of.client, of.timestamp) == (instance, client, timestamp);
+        assert!(self.responses.values().all(is_of_it), "answers are to this request");
+        assert!(self.certain.values().all(is_of_it), "so are those that are certain");
+        let answer = || self.responses.keys().chain(self.certain.keys());
+        assert!(answer().all(|id| cluster.replicas.contains(*id)), "replicas answer");
+        assert!(self.read == Read::Quorum || self.request.read_only, "the word of a few is taken on reads only");
+        assert!(self.asked >= self.submitted, "it is asked after it was submitted");
+        assert!(!self.panicked || self.attempts > 0, "who panics has asked everybody before");
     }
 
     fn full(&self, key: &Key) -> Option<&Outcome> {

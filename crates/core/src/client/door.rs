@@ -109,6 +109,7 @@ impl Client {
         let mut stamps: Vec<Stamp> = joining.stamps.into_values().collect();
         stamps.sort_by_key(|stamp| core::cmp::Reverse(stamp.time));
         stamps.truncate(self.cluster.replicas.weak());
+        assert_eq!(stamps.len(), self.cluster.replicas.weak(), "a JOIN has cookies of f+1 replicas (prac-F23)");
         stamps.sort_by_key(|stamp| stamp.replica);
         out.step("Door 2");
         let join = Join { identification: joining.identification, stamps };

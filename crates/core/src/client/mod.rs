@@ -47,6 +47,7 @@
 
 mod call;
 mod door;
+mod invariants;
 mod joining;
 mod operation;
 mod read;
@@ -227,6 +228,7 @@ impl Client {
     }
 
     fn wait(&mut self, request: Request, now: Instant, deadline: Option<Instant>, out: &mut Outbox<Self>) {
+        assert!(!self.is_busy(), "one request at a time");
         let patience = self.patience();
         self.set_retry(now + patience, out);
         if let Some(at) = deadline {
@@ -248,8 +250,10 @@ impl Client {
 
     fn next_timestamp(&mut self, now: Instant) -> Timestamp {
         let first = Timestamp(now.0.max(self.last_timestamp.0 + 1));
-        self.last_timestamp = self.memory.fair_timestamp(self.part(), &self.asking(), first);
-        self.last_timestamp
+        let timestamp = self.memory.fair_timestamp(self.part(), &self.asking(), first);
+        assert!(timestamp > self.last_timestamp, "a timestamp is used once");
+        self.last_timestamp = timestamp;
+        timestamp
     }
 
     /// A request of this client, without proof yet.
@@ -429,22 +433,23 @@ impl Machine for Client {
     fn step(&mut self, now: Instant, input: Input<Self>, out: &mut Outbox<Self>) {
         match input {
             Input::Start | Input::PassEnd => {}
-            Input::Message(Incoming { from, message }) => {
-                let Principal::Replica(from) = from else { return };
-                match message.into_inner() {
-                    Message::Cookie(CookieMessage::Given(given)) => self.on_cookie(now, from, given, out),
-                    Message::Reply(reply) => self.on_reply(now, from, reply, out),
-                    Message::Response(response) => self.on_response(now, from, response, out),
-                    Message::RingCertain(certain) => self.on_certain(now, from, certain.0, out),
-                    Message::Switch(Switch { instance, message: SwitchMessage::Active(client) }) => {
-                        self.on_active(now, from, instance, client, out);
-                    }
-                    message => self.on_own(now, from, message, out),
+            Input::Message(Incoming { from: Principal::Replica(from), message }) => match message.into_inner() {
+                Message::Cookie(CookieMessage::Given(given)) => self.on_cookie(now, from, given, out),
+                Message::Reply(reply) => self.on_reply(now, from, reply, out),
+                Message::Response(response) => self.on_response(now, from, response, out),
+                Message::RingCertain(certain) => self.on_certain(now, from, certain.0, out),
+                Message::Switch(Switch { instance, message: SwitchMessage::Active(client) }) => {
+                    self.on_active(now, from, instance, client, out);
                 }
-            }
+                message => self.on_own(now, from, message, out),
+            },
+            Input::Message(_) => {}
             Input::Timer(ClientTimer::Retry) => self.on_retry(now, out),
             Input::Timer(ClientTimer::Deadline) => self.on_deadline(now, out),
             Input::Command(submit) => self.submit(now, submit, out),
+        }
+        if cfg!(debug_assertions) {
+            self.check_invariants();
         }
     }
 }

@@ -200,6 +200,7 @@ impl Client {
             return self.ask_others(now, is_news, out);
         };
         out.step("Client 9");
+        assert!(proved > self.instance, "an instance that was left is over");
         (self.instance, self.asked) = (proved, self.cluster.specification(proved));
         self.view = self.asked.view;
         self.active.retain(|_, claim| *claim > proved);

@@ -92,6 +92,7 @@ impl<S: Service> Composite<S> {
 
     /// The state at the checkpoint is here.
     fn jump(&mut self, s: &mut Surroundings<'_, impl Speaker>, opening: Opening, certificate: Certificate<Stable>) {
+        assert_eq!(certificate.value.instance, self.instance, "it goes on in the instance that runs");
         for timer in ReplicaTimer::OF_INSTANCES {
             s.cancel_timer(timer);
         }
@@ -102,6 +103,7 @@ impl<S: Service> Composite<S> {
         };
         let mut ledger = self.halt_running();
         opening.finish(s, &mut ledger);
+        assert_eq!(ledger.log.anchor(), certificate.value.boundary, "the log begins at the checkpoint");
         self.begin_log_at(s, &ledger, &certificate);
         let init = certificate.value.init;
         s.out.notify(Notice::Begun { instance: self.instance, position: init.0, history: init.1 });

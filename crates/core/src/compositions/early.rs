@@ -72,6 +72,7 @@ impl Early {
                 Room::None => return false,
             }
         }
+        assert!(self.shares.keeps_to(sender, bytes, PER_SENDER_MAX), "each sender keeps to its share");
         self.shares.add(sender, bytes);
         self.messages.insert((instance, self.next), Kept { from, message, bytes });
         self.next += 1;
@@ -88,6 +89,20 @@ impl Early {
         if let Some(kept) = self.messages.remove(&at) {
             self.shares.remove(Sender::of(kept.from), kept.bytes);
         }
+    }
+
+    /// Whether nothing is kept.
+    pub(super) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    /// What is true between steps.
+    pub(super) fn check_invariants(&self) {
+        let bytes = self.messages.values().map(|kept| kept.bytes).sum();
+        self.shares.check_invariants(self.messages.len(), bytes);
+        assert!(self.messages.len() <= ALL_MAX.number, "at most ALL_MAX messages");
+        assert!(bytes <= ALL_MAX.bytes, "at most ALL_MAX bytes");
+        assert!(self.messages.keys().all(|(_, ticket)| *ticket < self.next), "tickets come in their order");
     }
 
     /// Everything, for each instance in the order in which it came.

@@ -23,7 +23,7 @@
 
 use crate::auth::Certificate;
 use crate::cluster::Cluster;
-use crate::ids::ReplicaId;
+use crate::ids::{InstanceId, ReplicaId};
 use crate::registry::Speaker;
 use crate::service::Service;
 use crate::switching::certificate::Stable;
@@ -87,5 +87,17 @@ impl Jump {
         }
         self.opening.ask(s);
         (self.from, self.target) = (from, target);
+    }
+
+    /// What is true between steps, in this instance.
+    pub(super) fn check_invariants(&self, cluster: &Cluster, instance: InstanceId) {
+        self.target.check_invariants(cluster, cluster.replicas.strong());
+        assert_eq!(self.target.value.instance, instance, "it stays in the instance that runs");
+        assert!(self.target.value.boundary.position <= self.highest, "the highest that was tried is remembered");
+        assert!(self.offers.keys().all(|id| cluster.replicas.contains(*id)), "replicas show checkpoints");
+        let is_here = |offer: &Certificate<Stable>| offer.value.instance == instance;
+        assert!(self.offers.values().all(is_here), "what is shown is of the instance that runs");
+        assert_eq!(self.opening.history().anchor, self.target.value.boundary, "what is fetched is what was shown");
+        self.opening.check_invariants(cluster);
     }
 }

@@ -17,6 +17,7 @@ mod ahead;
 mod amnesia;
 mod composite;
 mod early;
+mod invariants;
 mod jump;
 mod objection;
 mod recovery;

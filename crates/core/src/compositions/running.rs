@@ -44,6 +44,18 @@ impl<S: Service> Running<S> {
         }
     }
 
+    /// What is true between steps.
+    pub(crate) fn check_invariants(&self, cluster: &Cluster, me: ReplicaId) {
+        match self {
+            Self::Opening(opening) => {
+                opening.0.check_invariants(cluster);
+                opening.1.check_invariants(cluster);
+            }
+            Self::Silent(ledger) => ledger.check_invariants(cluster),
+            Self::Open(instance) => instance.check_invariants(cluster, me),
+        }
+    }
+
     /// State and history.
     pub(crate) fn ledger(&self) -> &Ledger<S> {
         match self {

@@ -77,6 +77,7 @@ impl<S: Service> Composite<S> {
         }
         s.step("Switch 2");
         self.reports.insert(from, report.clone());
+        assert!(self.reports.len() <= s.cluster.replicas.n(), "one report of each replica");
         self.stopped_at.get_or_insert(s.now);
     }
 
@@ -192,6 +193,8 @@ impl<S: Service> Composite<S> {
         history: AbortHistory,
     ) {
         s.step("Switch 3");
+        assert!(instance >= self.instance, "an instance that was left is over, for good (abs-D13)");
+        assert_eq!(proof.instance().0 + 1, instance.0, "the proof is that the instance before has ended");
         self.stopped_at.get_or_insert(s.now);
         self.stop_reason = if history.low_load { SwitchReason::LittleLoad } else { self.reason(instance) };
         let old = self.running.take().expect("an instance runs between steps");
@@ -295,6 +298,7 @@ impl<S: Service> Composite<S> {
         let Some(Running::Opening(opening)) = self.running.take() else { return };
         s.step("Switch 4");
         let (opening, mut ledger) = *opening;
+        assert!(opening.is_done(), "an instance begins with all of its history (abs-D9)");
         if let Some(divergence) = opening.divergence() {
             s.out.notify(Notice::Repaired(Box::new(divergence)));
         }

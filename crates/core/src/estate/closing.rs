@@ -55,6 +55,7 @@ impl<S: Service> Estate<S> {
             return Outcome::Refused(Refusal::Unauthorized);
         }
         let position = self.meta.closed().unwrap_or(self.meta.position);
+        assert!(position > 0 && position <= self.meta.position, "the mark names a request that was executed");
         self.meta.closed = position;
         self.done(Bytes::copy_from_slice(&position.to_le_bytes()))
     }

@@ -25,6 +25,7 @@ impl<S: Service> Estate<S> {
 
     /// The batch just executed has a ruling that changes nothing here.
     pub fn note_ruling(&mut self, batch: Sequence) {
+        assert!(self.ruled() < batch, "rulings are followed in their order");
         self.rulings.push(Ruled { position: u64::MAX, until: batch });
         self.meta.ruled = batch;
     }
@@ -45,6 +46,7 @@ impl<S: Service> Estate<S> {
     /// # Panics
     /// If there is no version at `stable`.
     pub fn rule(&mut self, cluster: &Cluster, ruled: Ruled, stable: Sequence, log: &Log) -> Result<Sequence, BadState> {
+        assert!(self.ruled() < ruled.until, "rulings are followed in their order");
         self.rulings.push(ruled);
         let is_before = |(_, tree): &(&Sequence, &Tree)| position_of(tree).is_some_and(|at| at < ruled.position);
         let before = self.versions.range(stable..).rev().find(is_before).map(|(sequence, _)| *sequence);

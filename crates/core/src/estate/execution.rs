@@ -32,6 +32,7 @@ impl<S: Service> Estate<S> {
         self.ended.clear();
         let Meta { history, position, .. } = self.meta;
         let count = self.execute_requests(cluster, &ordered, &mut answer);
+        assert_eq!(self.meta.position, position + count as u64, "each request that is executed has a position");
         if self.follows_ruling_in(ordered.sequence) {
             self.meta.ruled = ordered.sequence;
         }
@@ -82,6 +83,7 @@ impl<S: Service> Estate<S> {
         logged: &Logged,
         answer: impl FnOnce(&Request, &Outcome),
     ) -> bool {
+        assert!(self.tentative.is_none(), "entries follow what is final");
         let LogEntry { proposal, request } = &logged.entry;
         self.meta.executed = self.meta.executed.next();
         self.advance_time(cluster, proposal);
@@ -116,7 +118,9 @@ impl<S: Service> Estate<S> {
     }
 
     fn advance_time(&mut self, cluster: &Cluster, proposal: &Proposal) {
-        self.meta.time = agreed_time(self.meta.time, proposal.time, cluster.limits.agreed_time_step_max);
+        let before = self.meta.time;
+        self.meta.time = agreed_time(before, proposal.time, cluster.limits.agreed_time_step_max);
+        assert!(self.meta.time >= before, "agreed time does not go back (prac-F27)");
     }
 
     /// Executes a request that is new.

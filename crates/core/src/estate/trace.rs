@@ -38,6 +38,7 @@ impl Trace {
         let old = position.saturating_sub(self.first + self.kept).min(self.effects.len().saturating_sub(1) as u64);
         self.effects.drain(..old as usize);
         self.first += old;
+        assert!(!self.effects.is_empty(), "the trace holds the state that it has come to");
     }
 }
 

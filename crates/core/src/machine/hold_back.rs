@@ -88,6 +88,7 @@ impl<M: Machine> HoldBack<M> {
 
     /// Holds what may not leave yet.
     pub fn hold(&mut self, leaving: Leaving<M>) {
+        assert!(!self.is_open(), "only what may not leave is held");
         self.held.push_back((self.barrier, leaving));
     }
 

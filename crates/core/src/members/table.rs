@@ -252,6 +252,7 @@ impl Members {
         self.joins = self.next_join();
         self.remove(room.slot);
         let Admission { identity, session } = room.admission;
+        assert!(!self.by_identity.contains_key(&identity), "no number is given to two");
         let Credential { key, session: SessionId(nonce) } = *credential;
         let (joined, joined_at, used) = (entry, now, now);
         let (tried, left) = (None, None);
@@ -300,6 +301,23 @@ impl Members {
         let Some(member) = self.slots.remove(&slot) else { return };
         self.by_key.remove(&member.key);
         self.by_identity.remove(&member.identity);
+    }
+
+    /// What is true between steps. As long as the table: for checkpoints.
+    pub(crate) fn check_invariants(&self, limits: &Limits) {
+        assert!(self.slots.len() <= limits.members_max.min(MEMBERS_MAX), "at most members_max");
+        assert_eq!(self.by_key.len(), self.slots.len(), "a key has one place");
+        assert_eq!(self.by_identity.len(), self.slots.len(), "an identity has one place");
+        assert!(self.slots.is_empty() || self.joins > 0, "whoever has a place has joined");
+        for (slot, member) in &self.slots {
+            assert_eq!(self.by_key.get(&member.key), Some(slot), "the key finds its place");
+            assert_eq!(self.by_identity.get(&member.identity), Some(slot), "the identity finds its place");
+            assert!(member.identity.is_member(), "who joins gets a number above the cluster file's");
+            assert!(member.used >= member.joined_at, "agreed time does not go back (prac-F27)");
+            assert!(member.left.as_ref().is_none_or(|left| left.at >= member.joined_at), "who leaves had joined");
+            let is_later = |tried: &Tried| tried.entry.timestamp > member.joined.timestamp;
+            assert!(member.tried.as_ref().is_none_or(is_later), "no old JOIN comes back (prac-F25)");
+        }
     }
 
     /// Calls `write` with every page that changed since the last call (`None`: the page is gone).

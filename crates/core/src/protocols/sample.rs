@@ -181,6 +181,12 @@ impl<S: Service> Abortable for Sample<S> {
     fn describe(&self, report: &mut Report) {
         report.requests_executed = self.base.requests_logged();
     }
+
+    fn check_invariants(&self, cluster: &Cluster, me: ReplicaId) {
+        self.base.check_speculation(cluster, me);
+        self.early.check_invariants(AHEAD_MAX);
+        assert!(me == self.base.what.head || self.queue.is_empty(), "requests wait at the head (Sample 2)");
+    }
 }
 
 impl<S: Service, M: Speaker> Steps<M> for Sample<S> {

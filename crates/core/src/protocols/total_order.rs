@@ -182,4 +182,6 @@ pub trait TotalOrder: Debug + Clone + Sized {
     fn view(&self) -> Option<View>;
     /// Adds what it knows of itself.
     fn describe(&self, report: &mut Report);
+    /// Asserts what is true of it between steps, at this replica.
+    fn check_invariants(&self, cluster: &Cluster, me: ReplicaId);
 }

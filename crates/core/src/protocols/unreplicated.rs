@@ -8,11 +8,12 @@ use crate::checkpoint::Checkpoint;
 use crate::clients::Freshness;
 use crate::cluster::Cluster;
 use crate::history::LogEntry;
-use crate::ids::{ClientId, InstanceId, Principal, View};
+use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, View};
 use crate::machine::Destination;
 use crate::message::{Firmness, Outcome, Refusal, Reply, Request};
 use crate::notice::Report;
 use crate::rejection::Rejection;
+use crate::schedule::Specification;
 use crate::service::{Proposal, Service};
 use crate::stop::{StopReason, SwitchReason};
 use crate::switching::{
@@ -26,15 +27,15 @@ use core::convert::Infallible;
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Unreplicated<S> {
-    instance: InstanceId,
+    what: Specification,
     ledger: Ledger<S>,
     requests_executed: u64,
 }
 
 impl<S: Service> Unreplicated<S> {
     /// A server over an estate.
-    pub const fn open(instance: InstanceId, ledger: Ledger<S>) -> Self {
-        Self { instance, ledger, requests_executed: 0 }
+    pub const fn open(what: Specification, ledger: Ledger<S>) -> Self {
+        Self { what, ledger, requests_executed: 0 }
     }
 
     /// Requests executed since the process started.
@@ -54,7 +55,7 @@ impl<S: Service> Unreplicated<S> {
             self.execute(s, request)
         };
         let sequence = self.ledger.estate.executed();
-        let reply = Reply { instance: self.instance, view: View(0), sequence, client, timestamp, firmness, outcome };
+        let reply = Reply { instance: self.what.number, view: View(0), sequence, client, timestamp, firmness, outcome };
         s.send(Destination::Client(client), reply);
     }
 
@@ -78,6 +79,10 @@ impl<S: Service> Abortable for Unreplicated<S> {
     type Service = S;
     type Message = Infallible;
     type Timer = Infallible;
+
+    fn what(&self) -> &Specification {
+        &self.what
+    }
 
     fn report(&self) -> Option<&Arc<Signed<AbortReport>>> {
         None
@@ -115,6 +120,12 @@ impl<S: Service> Abortable for Unreplicated<S> {
         SwitchReason::OthersStopped
     }
 
+    fn check_invariants(&self, cluster: &Cluster, _me: ReplicaId) {
+        self.ledger.check_invariants(cluster);
+        assert!(!self.ledger.estate.is_tentative(), "one server has nothing to undo");
+        assert_eq!(self.what.number, InstanceId(1), "nothing follows one server");
+    }
+
     fn halt(self) -> Ledger<S> {
         self.ledger
     }
@@ -125,7 +136,7 @@ impl<S: Service, M: Speaker> Steps<M> for Unreplicated<S> {
 
     fn message(&mut self, surroundings: &mut Surroundings<'_, M>, from: Principal, message: Heard<Self::Message>) {
         match message {
-            Heard::Request(request) if request.instance == self.instance => self.on_request(surroundings, request),
+            Heard::Request(request) if request.instance == self.what.number => self.on_request(surroundings, request),
             _ => surroundings.reject(from, Rejection::WrongInstance),
         }
     }

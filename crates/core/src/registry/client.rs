@@ -2,6 +2,7 @@
 
 use super::message::Message;
 use crate::auth::Keyring;
+use crate::cluster::Cluster;
 use crate::ids::{ReplicaId, Timestamp};
 use crate::protocols::backup::client::BackupClient;
 use crate::protocols::chain::client::{self as chain, ChainClient};
@@ -57,6 +58,11 @@ pub(crate) struct ClientMemory {
 }
 
 impl ClientMemory {
+    /// What is true between steps.
+    pub(crate) fn check_invariants(&self, cluster: &Cluster) {
+        self.ring.check_invariants(cluster);
+    }
+
     /// A protocol's bound for how long to wait, if it has one.
     pub(crate) fn patience(&self, part: Part, replicas: Replicas) -> Option<Duration> {
         self.ring.patience(replicas).filter(|_| part == Part::RingFast)

@@ -25,6 +25,7 @@ use crate::rejection::Rejection;
 use crate::schedule::{Order, Part, Specification};
 use crate::service::Service;
 use crate::stop::{StopReason, SwitchReason};
+use crate::switching::report::BOUNDARIES_MAX;
 use crate::switching::{
     self, AbortReport, Abortable, Begun, Certainty, Heard, HistoryRecord, Ledger, Proof, Record, Steps, Surroundings,
     Switch,
@@ -87,6 +88,8 @@ impl<S: Service> Instance<S> {
     /// Backup runs without that as well, because its order abstains.
     pub(crate) fn open(cluster: &Cluster, me: ReplicaId, what: Specification, ledger: Ledger<S>, speaks: bool) -> Self {
         let Specification { part, .. } = what;
+        assert!(what.replicas.contains(what.head), "whoever leads is a replica");
+        assert!(what.number.0 > 0, "the first instance is 1");
         assert!(speaks || part.is_backup(), "who has forgotten what it said speculates about nothing");
         let opened = match part {
             Part::Quorum => Self::Quorum(Box::new(Quorum::open(what, ledger))),
@@ -95,12 +98,17 @@ impl<S: Service> Instance<S> {
             Part::RingFast => Self::RingFast(Box::new(RingFast::open(what, ledger))),
             Part::RingResilient => Self::RingResilient(Box::new(RingResilient::open(cluster, what, ledger))),
             Part::Backup(Order::Pbft) => Self::Pbft(Box::new(Backup::open(what, ledger, !speaks))),
-            Part::Unreplicated => Self::Unreplicated(Box::new(Unreplicated::open(what.number, ledger))),
+            Part::Unreplicated => Self::Unreplicated(Box::new(Unreplicated::open(what, ledger))),
             #[cfg(test)]
             Part::Sample => Self::Sample(Box::new(crate::protocols::sample::Sample::open(what, ledger))),
         };
         assert_eq!(opened.certifying().is_some(), part.certifies(), "what its part says of it");
         opened
+    }
+
+    /// See [`Abortable::what`].
+    pub(crate) fn what(&self) -> &Specification {
+        each!(self, instance => instance.what())
     }
 
     /// See [`Steps::start`].
@@ -296,6 +304,21 @@ impl<S: Service> Instance<S> {
     /// See [`Abortable::describe`].
     pub(crate) fn describe(&self, report: &mut Report) {
         each!(self, instance => instance.describe(report));
+    }
+
+    /// See [`Abortable::check_invariants`].
+    pub(crate) fn check_invariants(&self, cluster: &Cluster, me: ReplicaId) {
+        each!(self, instance => instance.check_invariants(cluster, me));
+        if let Some(report) = self.report() {
+            assert_eq!(report.signer, me, "a replica reports what it has logged itself");
+            assert!(report.value.digests.len() as u64 <= cluster.inherited_bound(), "others accept the report");
+            assert!(report.value.boundaries.len() <= BOUNDARIES_MAX, "others can read the report");
+            assert!(report.value.boundaries.is_sorted(), "a report lists checkpoints in their order");
+            let end = report.value.end();
+            assert!(end <= self.ledger().log.length(), "what is reported is logged (abs-S13)");
+            let beyond = report.value.boundaries.iter().find(|boundary| boundary.position > end);
+            assert_eq!(beyond, None, "no checkpoint is reported beyond what is listed");
+        }
     }
 
     /// What it shares with the others that speculate, if it is one of them.

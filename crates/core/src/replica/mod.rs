@@ -133,7 +133,7 @@ impl<S: Service> Replica<S> {
         let mut amnesia = (lost_log && several).then(Amnesia::total);
         let (cluster_of, keys) = (&cluster, &keyring);
         for record in log {
-            let length = record.record.log_bytes() as u64;
+            let (length, before) = (record.record.log_bytes() as u64, composite.instance);
             let mut s = Surroundings {
                 now: Instant(0),
                 cluster: cluster_of,
@@ -145,6 +145,7 @@ impl<S: Service> Replica<S> {
                 out: &mut out,
             };
             composite.replay(&mut s, restored.as_ref(), record);
+            assert!(composite.instance >= before, "the log tells of one instance after the other");
             log_bytes += length;
         }
         Ok(Self { cluster, keyring, me, composite, rejections: Rejections::default(), log_bytes, amnesia })
@@ -194,6 +195,22 @@ impl<S: Service> Replica<S> {
     /// Service, client table and history.
     pub fn estate(&self) -> &Estate<S> {
         &self.composite.ledger().estate
+    }
+
+    /// Asserts what is true of this replica between steps, whatever others say. In debug builds each step ends with it.
+    ///
+    /// # Panics
+    /// If something is not.
+    pub fn check_invariants(&self) {
+        let Self { cluster, keyring, me, composite, rejections, amnesia, .. } = self;
+        cluster.check_invariants();
+        assert_eq!(keyring.me(), Principal::Replica(*me), "a replica speaks for itself");
+        rejections.check_invariants(keyring.keys());
+        if let Some(amnesia) = amnesia {
+            assert!(cluster.protocol.hands_on(), "where there is one instance its order abstains");
+            amnesia.check_invariants(cluster, *me);
+        }
+        composite.check_invariants(cluster, *me, amnesia.as_ref());
     }
 
     /// This replica's view of itself.
@@ -252,6 +269,9 @@ impl<S: Service> Machine for Replica<S> {
             Input::Timer(timer) => composite.timer(&mut s, timer),
             Input::Command(never) => match never {},
             Input::PassEnd => composite.pass_end(&mut s),
+        }
+        if cfg!(debug_assertions) {
+            self.check_invariants();
         }
     }
 }

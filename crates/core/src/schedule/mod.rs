@@ -193,6 +193,7 @@ impl core::error::Error for ScheduleError {}
 impl Schedule {
     /// A schedule that is known to be sound.
     pub(crate) const fn of(known: &[Part]) -> Self {
+        assert!(!known.is_empty() && known.len() <= PARTS_MAX, "a schedule has 1 to PARTS_MAX parts");
         let mut parts = [Part::Unreplicated; PARTS_MAX];
         let mut at = 0;
         while at < known.len() {
@@ -265,6 +266,7 @@ impl Schedule {
         let rounds = (instance.0.max(1) - 1) / u64::from(self.length);
         let in_round = |length: usize| (0..length).filter(|at| leads(*at)).count() as u64;
         let led = rounds * in_round(usize::from(self.length)) + in_round(self.place(instance));
+        assert!(led <= instance.0, "each instance has one head at most before it");
         ReplicaId((led % replicas.n() as u64) as u8)
     }
 
@@ -350,6 +352,7 @@ fn exponent(m: u64) -> u32 {
         left -= length;
         length += 1;
     }
+    assert!(left < length && left <= m, "each reset comes after all Backups since the one before");
     left as u32
 }
 

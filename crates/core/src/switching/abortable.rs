@@ -9,9 +9,10 @@ use crate::auth::{Certificate, Signed};
 use crate::checkpoint::Checkpoint;
 use crate::cluster::Cluster;
 use crate::history::LogEntry;
-use crate::ids::{ClientId, Principal};
+use crate::ids::{ClientId, Principal, ReplicaId};
 use crate::message::Request;
 use crate::notice::Report;
+use crate::schedule::Specification;
 use crate::service::Service;
 use crate::stop::{StopReason, SwitchReason};
 use alloc::sync::Arc;
@@ -48,6 +49,8 @@ pub trait Abortable {
     /// Its timers.
     type Timer;
 
+    /// What it is.
+    fn what(&self) -> &Specification;
     /// The abort report, once stopped.
     fn report(&self) -> Option<&Arc<Signed<AbortReport>>>;
     /// State and history.
@@ -70,6 +73,8 @@ pub trait Abortable {
     fn certainty(&self) -> Certainty<'_>;
     /// Why a replica leaves it for the next one.
     fn left_because(&self) -> SwitchReason;
+    /// Asserts what is true of it between steps, at this replica.
+    fn check_invariants(&self, cluster: &Cluster, me: ReplicaId);
     /// Hands everything on: nothing of this instance can speak any more.
     fn halt(self) -> Ledger<Self::Service>;
 }

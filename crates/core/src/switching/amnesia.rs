@@ -1,6 +1,7 @@
 //! What a replica knows about what it forgot, if it lost its log: rule A of [`crate::compositions`], which asks others.
 
 use super::HistoryRecord;
+use crate::cluster::Cluster;
 use crate::ids::{InstanceId, ReplicaId};
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
@@ -50,6 +51,13 @@ impl Amnesia {
         if self.question == question {
             self.answers.entry(from).or_insert(instance);
         }
+    }
+
+    /// What is true between steps.
+    pub(crate) fn check_invariants(&self, cluster: &Cluster, me: ReplicaId) {
+        assert!(self.answers.keys().all(|id| cluster.replicas.contains(*id)), "replicas answer");
+        assert!(!self.answers.contains_key(&me), "who has forgotten does not ask itself");
+        assert!(self.until.0 > 0, "what it forgot it may have said in some instance");
     }
 
     /// Amnesia 3: an instance is opened. Whether the replica may speak in it.

@@ -49,6 +49,7 @@ impl<S: Service> Ledger<S> {
         for logged in log.after(estate.executed().0) {
             estate.execute_entry(cluster, logged, |request, outcome| answer(logged, request, outcome));
         }
+        assert_eq!(estate.executed().0, log.length(), "all that is logged is executed");
     }
 
     /// Whether the state at a position of the log can be had here: by executing, or by going back to a version first.
@@ -64,6 +65,7 @@ impl<S: Service> Ledger<S> {
             let version = self.estate.version_before(Sequence(position)).expect("the position can be reached");
             self.estate.rewind(version).expect("the service accepts the pages that it saved itself");
         }
+        assert!(self.estate.executed().0 <= position, "what is beyond is undone (abs-D6)");
     }
 
     /// Has a version of the state at every checkpoint of the log: what this replica attests it can give to others, and
@@ -96,6 +98,7 @@ impl<S: Service> Ledger<S> {
         for logged in log.after(before).take((position - before) as usize) {
             estate.execute_entry(cluster, logged, |_, _| ());
         }
+        assert_eq!(estate.executed().0, position, "the log leads there");
         estate.checkpoint();
     }
 
@@ -111,6 +114,7 @@ impl<S: Service> Ledger<S> {
 
     /// A checkpoint of this log is certain: every correct replica has it.
     pub fn anchor_at(&mut self, boundary: Boundary) {
+        assert!(boundary.position <= self.estate.executed().0, "what is certain is executed here");
         self.log.anchor_at(boundary);
         self.estate.forget_versions_before(Sequence(boundary.position));
     }
@@ -119,6 +123,16 @@ impl<S: Service> Ledger<S> {
     pub fn close(&mut self, root: crate::digest::Digest) -> Boundary {
         let boundary = Boundary { position: self.estate.position(), history: self.estate.history(), root };
         self.log.close(boundary);
+        assert_eq!(self.log.length(), boundary.position, "nothing is logged beyond the end");
         boundary
+    }
+
+    /// What is true between steps.
+    pub(crate) fn check_invariants(&self, cluster: &Cluster) {
+        self.log.check_invariants();
+        self.estate.check_invariants(cluster);
+        if let Some(certificate) = &self.certificate {
+            certificate.check_invariants(cluster, cluster.replicas.strong());
+        }
     }
 }

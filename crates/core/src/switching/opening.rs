@@ -370,6 +370,29 @@ impl Opening {
             ledger.log.push(entry);
         }
         settle(s.cluster, instance, &history, ledger);
+        assert_eq!(ledger.log.length(), history.position, "the log ends where the history does");
         new
+    }
+
+    /// What is true between steps.
+    pub(crate) fn check_invariants(&self, cluster: &Cluster) {
+        let Self { history, shared, wanted, transfer, fetched, .. } = self;
+        history.check_invariants();
+        let missing = wanted.values().filter(|entry| entry.is_none()).count();
+        assert_eq!(self.missing, missing, "each entry that is missing is counted");
+        assert!(wanted.len() <= history.digests.len(), "nothing is wanted but entries of the history");
+        assert!(transfer.is_none() || fetched.is_none(), "what is here is not fetched");
+        assert!(shared.is_none() || transfer.is_none() && fetched.is_none(), "who shares the history has its state");
+        assert!(shared.is_none_or(|shared| shared <= history.position), "what is shared is a part of the history");
+        assert!(self.wrong.is_none() || shared.is_none(), "who has a wrong state gets another one");
+        let base = history.base().map(|base| (base.position, base.root));
+        if let Some(transfer) = transfer {
+            let target = transfer.target().value;
+            assert_eq!(Some((target.sequence.0, target.root)), base, "the state is fetched with which the log begins");
+            transfer.check_invariants(cluster);
+        }
+        if let Some(tree) = fetched {
+            assert_eq!(Some(tree.root()), base.map(|(_, root)| root), "the log begins with the state that is attested");
+        }
     }
 }

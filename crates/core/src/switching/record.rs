@@ -176,6 +176,7 @@ impl HistoryRecord {
         }
         let named = Self::Named(digests());
         let mut records = Self::bodies(entries);
+        assert!(!records.is_empty(), "bodies are written before what names them");
         records.push(named);
         records
     }

@@ -258,7 +258,9 @@ impl Proof {
                 return None;
             }
         }
+        assert_eq!(chosen.len(), needed, "a proof has as many reports as it needs");
         chosen.sort_by_key(|report| report.signer);
+        assert!(chosen.is_sorted_by(|one, next| one.signer < next.signer), "nobody reports twice");
         Some(Self { reports: chosen.into_iter().cloned().collect() })
     }
 
@@ -292,7 +294,9 @@ impl Proof {
     pub fn abort_history(&self, what: &Specification) -> Option<AbortHistory> {
         let paths = Paths::of(&self.reports);
         let longest = if what.part.certifies() { paths.longest_certified(what.replicas) } else { None };
-        longest.or_else(|| self.shared_history(what.replicas, &paths))
+        let history = longest.or_else(|| self.shared_history(what.replicas, &paths));
+        history.iter().for_each(AbortHistory::check_invariants);
+        history
     }
 
     /// The longest that f+1 reports share.

@@ -44,6 +44,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         if !self.order.may_vote() || !value.is_plausible(s.cluster) || self.dissent.overruled.is_some() {
             return;
         }
+        assert!(sequence <= self.executed_for_good(), "a replica signs what it has executed for good");
         let vote = s.keyring.sign(value);
         s.send(Destination::Replicas, Box::new(vote.clone()));
         self.votes.entry(s.me).or_default().retain(|known| known.value.sequence != sequence);
@@ -108,6 +109,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         if of_replica.len() > VOTES_PER_REPLICA_MAX {
             of_replica.remove(0);
         }
+        assert!(of_replica.len() <= VOTES_PER_REPLICA_MAX, "at most VOTES_PER_REPLICA_MAX");
         let signatures: Vec<_> = self
             .votes
             .values()
@@ -210,6 +212,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     ) {
         let Checkpoint { sequence, root, .. } = certificate.value;
         s.step("Backup 5");
+        assert!(sequence > self.stable.value.sequence, "what is stable stays stable");
+        assert!(sequence <= self.executed_for_good(), "stable here means executed here");
+        assert_eq!(self.version(sequence).map(Tree::root), Some(root), "the state here is the one that was signed");
         // The version before stays: somebody may be fetching it.
         self.ledger.estate.forget_versions_before(self.stable.value.sequence);
         if self.ledger.estate.newest().0 == sequence {

@@ -100,6 +100,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             Some(_) => s.step("Dissent 3"),
         }
         self.dissent.said.push((s.now, scope));
+        assert!(self.dissent.said.len() <= TESTIMONIES_MAX, "at most TESTIMONIES_MAX in an interval");
         let (first, step) = match block {
             None => (scope.first() + BLOCK as u64, BLOCK),
             Some(_) => (scope.first(), 1),
@@ -224,6 +225,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         s.step("Dissent 5");
         let (stable, Ledger { estate, log, .. }) = (self.stable.value.sequence, &mut self.ledger);
         let back = estate.rule(s.cluster, ruled, stable, log).expect("the service accepts its own pages");
+        assert!(back < ruled.until, "what is executed again comes before the ruling");
         let Ruled { position, until: batch } = ruled;
         s.out.notify(Notice::Ruled { instance: self.instance, position, batch, back });
         (self.wrong, self.dissent.overruled) = (None, None);

@@ -6,9 +6,10 @@ use crate::auth::{Certificate, Signed};
 use crate::checkpoint::Checkpoint;
 use crate::cluster::Cluster;
 use crate::history::LogEntry;
-use crate::ids::{ClientId, Principal};
+use crate::ids::{ClientId, Principal, ReplicaId};
 use crate::notice::Report;
 use crate::protocols::total_order::TotalOrder;
+use crate::schedule::Specification;
 use crate::service::Service;
 use crate::stop::{StopReason, SwitchReason};
 use crate::switching::{AbortReport, Abortable, Certainty, Heard, HistoryRecord, Ledger, Proof, Steps, Surroundings};
@@ -19,6 +20,10 @@ impl<O: TotalOrder, S: Service> Abortable for Backup<O, S> {
     type Service = S;
     type Message = BackupMessage<O::Message>;
     type Timer = BackupTimer<O::Timer>;
+
+    fn what(&self) -> &Specification {
+        &self.what
+    }
 
     fn report(&self) -> Option<&Arc<Signed<AbortReport>>> {
         self.report.as_ref()
@@ -69,6 +74,10 @@ impl<O: TotalOrder, S: Service> Abortable for Backup<O, S> {
 
     fn left_because(&self) -> SwitchReason {
         SwitchReason::BackupDone
+    }
+
+    fn check_invariants(&self, cluster: &Cluster, me: ReplicaId) {
+        self.check_state(cluster, me);
     }
 
     fn halt(self) -> Ledger<S> {

@@ -36,6 +36,7 @@ use alloc::vec::Vec;
 impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// What the state holds is the init history.
     pub(super) fn begin(&mut self, low_load: bool) {
+        assert!(!matches!(self.init, Init::Done), "an instance begins once");
         let quota = self.what.requests(low_load);
         let estate = &mut self.ledger.estate;
         estate.begin_instance(Sequence(0), estate.position().saturating_add(quota));
@@ -295,6 +296,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// The same at every correct replica.
     fn end(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         s.step("Backup 12");
+        assert!(self.is_done(), "a Backup ends with the last request of its quota");
+        assert_eq!(self.stable.value.sequence, self.ledger.estate.executed(), "2f+1 have signed the end");
         let anchor = self.ledger.close(self.stable.value.root);
         let report = AbortReport {
             instance: self.instance,
@@ -323,6 +326,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     pub(super) fn into_ledger(self) -> Ledger<S> {
         let (is_done, is_closed) = (self.is_done(), self.report.is_some());
         let mut ledger = self.ledger;
+        assert!(!ledger.estate.is_tentative(), "only final deliveries count (abs-D12)");
         // Whether or not it has come to its end here.
         ledger.estate.forget_rulings();
         if is_done && !is_closed {

@@ -65,6 +65,7 @@ pub(crate) mod client;
 mod dissent;
 mod execution;
 mod instance;
+mod invariants;
 mod limited;
 mod message;
 mod order;

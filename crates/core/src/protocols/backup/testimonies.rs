@@ -1,6 +1,7 @@
 //! What replicas testified about what they executed.
 
 use crate::auth::Signed;
+use crate::cluster::Cluster;
 use crate::dissent::{Scope, Testimony};
 use crate::ids::{ReplicaId, Sequence};
 use crate::time::Instant;
@@ -33,6 +34,17 @@ impl Dissent {
     pub(super) fn begin_anew(&mut self, ruling: Sequence) {
         self.heard.retain(|_, signed| signed.value.scope.ruled >= ruling);
         self.unsettled = None;
+    }
+
+    /// What is true between steps.
+    pub(super) fn check_invariants(&self, cluster: &Cluster, stable: Sequence) {
+        assert!(self.said.len() <= TESTIMONIES_MAX, "at most TESTIMONIES_MAX in an interval");
+        for ((id, is_block), signed) in &self.heard {
+            assert!(cluster.replicas.contains(*id), "replicas testify");
+            assert_eq!(signed.signer, *id, "each testifies to what it has executed itself");
+            assert_eq!(signed.value.scope.block.is_some(), *is_block, "outlines and blocks are kept apart");
+        }
+        assert!(self.overruled.is_none_or(|at| at > stable), "what is stable is not overruled");
     }
 
     pub(super) fn about(&self, scope: Scope) -> impl Iterator<Item = &Signed<Testimony>> + Clone {

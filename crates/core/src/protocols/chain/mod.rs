@@ -48,6 +48,7 @@
 //! |Succ(p)|) / b. The most is 1 + (2f+1)/b, at places f and 2f. n + 1 messages per batch of one, n + 1 delays.
 
 pub(crate) mod client;
+mod invariants;
 mod message;
 pub(crate) mod replica;
 pub(crate) mod topology;

@@ -3,6 +3,7 @@
 use super::message::{ChainMessage, ChainReply, ReplyStatement, Speaker, results_digest};
 use super::topology::Topology;
 use crate::auth::Authenticator;
+use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::ids::{ClientId, Principal, ReplicaId, Timestamp, View};
 use crate::machine::Destination;
@@ -24,16 +25,16 @@ use bytes::Bytes;
 #[derive(Clone, Debug)]
 pub(crate) struct Chain<S> {
     pub(crate) base: Speculation<S>,
-    topology: Topology,
+    pub(super) topology: Topology,
     /// This replica's place.
-    place: usize,
-    queue: Queue,
-    early: Ahead<ChainMessage>,
+    pub(super) place: usize,
+    pub(super) queue: Queue,
+    pub(super) early: Ahead<ChainMessage>,
     /// Whether something has come along the chain: then all before this place began with the same history.
-    confirmed: bool,
+    pub(super) confirmed: bool,
     /// Who asked before that for the answer to which request of the init history: they are answered then, from the
     /// client table.
-    inherited: BTreeMap<ClientId, Timestamp>,
+    pub(super) inherited: BTreeMap<ClientId, Timestamp>,
     load: Load,
 }
 
@@ -129,6 +130,7 @@ impl<S: Service> Chain<S> {
 
     /// An empty batch has come as far as this place.
     fn finish_empty(&mut self, s: &mut Surroundings<'_, impl Speaker>, mut message: ChainMessage) {
+        assert!(!self.base.has_logged(), "the init history goes along the chain before anything else (abs-L4)");
         self.confirm(s);
         if self.topology.executes(self.place) {
             message.results = results_digest(&[], self.base.ledger.estate.effects());
@@ -287,6 +289,7 @@ impl<S: Service> Chain<S> {
     ) {
         self.load.note(message.requests.iter().map(|request| request.client));
         let before = self.base.ledger.log.length();
+        assert_eq!(message.first, before + 1, "batches are logged in their order");
         for request in &message.requests {
             self.base.log(s, message.proposal.clone(), request.clone());
         }
@@ -300,6 +303,7 @@ impl<S: Service> Chain<S> {
         let mut executed = Vec::new();
         if self.topology.executes(self.place) {
             executed = self.execute(s);
+            assert_eq!(executed.len(), message.requests.len(), "all before the batch was executed before");
             let digests: Vec<Digest> = executed.iter().map(|done| done.outcome.digest()).collect();
             message.results = results_digest(&digests, self.base.ledger.estate.effects());
             if self.topology.compares(self.place) && claimed.is_some_and(|(_, results)| results != message.results) {
@@ -353,6 +357,7 @@ impl<S: Service> Chain<S> {
             tags.extend_from_slice(&message.reply_tags[done.request * before..(done.request + 1) * before]);
             tags.push(s.keyring.tag(Principal::Client(client), &statement.bytes()));
         }
+        assert_eq!(tags.len(), executed.len() * self.topology.reply_tags(self.place), "the next place counts them");
         message.reply_tags = tags;
     }
 
@@ -373,6 +378,7 @@ impl<S: Service> Chain<S> {
         for place in self.topology.successors(self.place) {
             tags.push(s.keyring.tag(Principal::Replica(self.topology.at(place)), &statement));
         }
+        debug_assert_eq!(tags.len(), self.topology.carried(self.place).count(), "the next place counts them");
         message.tags = tags;
     }
 
@@ -409,6 +415,10 @@ impl<S: Service> Abortable for Chain<S> {
     fn describe(&self, report: &mut Report) {
         report.requests_executed = self.base.requests_logged();
         report.pending_requests = self.queue.len();
+    }
+
+    fn check_invariants(&self, cluster: &Cluster, me: ReplicaId) {
+        self.check_state(cluster, me);
     }
 }
 

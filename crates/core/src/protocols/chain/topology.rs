@@ -18,6 +18,7 @@ pub struct Topology {
 impl Topology {
     /// The chain that begins with this head.
     pub const fn new(replicas: Replicas, head: ReplicaId) -> Self {
+        assert!(replicas.contains(head), "the head is a replica");
         Self { head, replicas }
     }
 
@@ -28,6 +29,7 @@ impl Topology {
 
     /// The replica at a place.
     pub const fn at(&self, place: usize) -> ReplicaId {
+        assert!(place < self.replicas.n(), "the tail has the last place");
         self.replicas.after(self.head, place)
     }
 

@@ -94,6 +94,7 @@ impl Pbft {
                 return;
             };
             context.step("PBFT 12");
+            assert!(view <= begun, "a word counts when its view is reached");
             let last = View(view.0 + self.replicas.n() as u64 - 1);
             abstention.marks = Some((last, low));
             self.promised = self.promised.max(low);

@@ -17,6 +17,7 @@
 use super::decision::Decision;
 use super::message::{NewView, positions};
 use crate::auth::Signed;
+use crate::cluster::Cluster;
 use crate::digest::{Digest, Domain};
 use crate::ids::{Sequence, View};
 use crate::wire::Wire;
@@ -88,6 +89,18 @@ impl Begun {
     /// Whether a NEW-VIEW that was checked, for this view or a later one, tells more than is known.
     pub(super) fn is_news(&self, signed: &Signed<NewView>, decision: &Decision) -> bool {
         signed.value.view > self.view || self.chosen.iter().any(|(at, digest)| !chooses(decision, *at, *digest))
+    }
+
+    /// What is true between steps.
+    pub(super) fn check_invariants(&self, cluster: &Cluster) {
+        let window = cluster.window();
+        assert!(self.chosen.len() as u64 <= window, "no more is chosen than fits into the window");
+        assert!(self.ways.len() as u64 <= window + 1, "each way takes something from what was chosen");
+        assert!(self.ways.iter().all(|way| way.value.view == self.view), "all ways lead into this view");
+        let signers = self.ways.iter().all(|way| way.signer == cluster.replicas.primary(self.view));
+        assert!(signers, "its primary begins a view");
+        assert!(!self.ways.is_empty() || self.chosen.is_empty(), "the view with which all begin chooses nothing");
+        assert!(self.chosen.keys().all(|sequence| *sequence > self.low), "what is stable needs no choice");
     }
 
     /// Takes in a NEW-VIEW that [is news](Self::is_news).

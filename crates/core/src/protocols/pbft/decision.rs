@@ -79,6 +79,8 @@ pub(super) fn decide<'a>(
     while chosen.last() == Some(&None) {
         chosen.pop();
     }
+    assert!(chosen.len() as u64 <= window, "no more is chosen than fits into the window");
+    assert_ne!(chosen.last(), Some(&None), "what is free at the end is free for any batch");
     let null = Batch::null().digest();
     Some(Decision { stable, chosen: chosen.into_iter().map(|digest| digest.unwrap_or(null)).collect() })
 }

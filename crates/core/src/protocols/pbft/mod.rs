@@ -83,6 +83,7 @@ mod begun;
 mod check;
 mod decision;
 mod fetch;
+mod invariants;
 mod message;
 mod normal;
 mod progress;

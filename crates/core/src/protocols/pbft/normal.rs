@@ -3,7 +3,7 @@
 use super::check::{is_near, is_valid};
 use super::message::{PbftMessage, Position, PrePrepare, Vote};
 use super::replica::{Ctx, Pbft, Phase, ViewTimer};
-use super::slot::Proposed;
+use super::slot::{Proposed, Slot};
 use super::{PbftRecord, PbftTimer};
 use crate::batch::{Batch, Entry, Ordered, Reference};
 use crate::cluster::ClientAuth;
@@ -130,6 +130,10 @@ impl Pbft {
     fn propose_batch(&mut self, context: &mut Ctx<'_>, requests: Vec<Request>) {
         context.step("PBFT 2");
         let sequence = self.next;
+        assert!(self.in_window(context.cluster, sequence), "h < n ≤ h + L");
+        let is_free = |slot: &Slot| slot.proposed.as_ref().is_none_or(|proposed| proposed.view < self.view);
+        assert!(self.slots.get(&sequence).is_none_or(is_free), "one proposal per (v, n)");
+        assert!(!requests.is_empty(), "the null batch is a new view's");
         self.next = sequence.next();
         self.last_proposed = requests.len();
         let time = context.now.max(self.last_time + Duration(1));
@@ -270,6 +274,8 @@ impl Pbft {
         let view = self.view;
         let slot = self.slots.get_mut(&sequence).expect("accepted where something was proposed");
         let proposed = slot.proposed.as_mut().expect("accepted where something was proposed");
+        assert_eq!(proposed.view, view, "a proposal of another view is void");
+        assert!(!proposed.accepted, "a batch is accepted once per (v, n)");
         proposed.accepted = true;
         let digest = proposed.digest;
         let batch = proposed.batch.clone().expect("accepted with the batch in hand");
@@ -351,6 +357,8 @@ impl Pbft {
             return;
         }
         context.step("PBFT 5");
+        let is_earlier = slot.prepared.is_none_or(|(earlier, _)| earlier < view);
+        assert!(is_earlier, "one batch prepares per (v, n)");
         slot.prepared = Some((view, digest));
         let vote = Vote { view, sequence, digest };
         context.push(OrderEffect::Persist(PbftRecord::Prepared(vote)));
@@ -400,6 +408,7 @@ impl Pbft {
         let Some(slot) = self.slots.get(&sequence) else { return };
         let Some((_, digest)) = slot.prepared.filter(|(prepared, _)| *prepared == view) else { return };
         if let Some(ordered) = self.ordered(context, sequence, digest) {
+            assert_eq!(self.delivered(), self.committed, "one batch is tentative at a time");
             self.tentative = Some(digest);
             self.promised = self.promised.max(sequence);
             context.push(OrderEffect::Deliver(Delivery::Tentative(ordered)));

@@ -17,7 +17,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// A body whose batch has not come yet, while the log is replayed.
-const UNASSIGNED: Sequence = Sequence(u64::MAX);
+pub(super) const UNASSIGNED: Sequence = Sequence(u64::MAX);
 
 impl Pbft {
     /// The state was restored from a snapshot: nothing at or below it is needed.

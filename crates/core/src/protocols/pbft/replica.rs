@@ -229,6 +229,8 @@ impl Pbft {
         self.bodies.retain(|_, (sequence, _)| *sequence > low);
         self.wanted_batches.retain(|_, (sequence, _)| *sequence > low);
         self.wanted_bodies.retain(|_, (sequence, ..)| *sequence > low);
+        assert!(self.next > self.low_water_mark(), "nothing is proposed where all is stable");
+        assert!(self.slots.keys().all(|sequence| *sequence > low), "what is stable is forgotten");
     }
 }
 
@@ -348,6 +350,10 @@ impl TotalOrder for Pbft {
         report.view_changes = self.view_changes_started;
     }
 
+    fn check_invariants(&self, cluster: &Cluster, me: ReplicaId) {
+        self.check_state(cluster, me);
+    }
+
     fn waiting_clients(&self) -> Vec<ClientId> {
         self.pool.clients().collect()
     }
@@ -384,6 +390,7 @@ impl Pbft {
         self.tentative = None;
         // A state that was wrong may be replaced by an older one.
         self.promised = self.promised.max(self.committed);
+        assert!(self.promised >= self.committed, "what was said stays said");
         self.committed = sequence;
     }
 

@@ -2,6 +2,7 @@
 
 use super::message::Vote;
 use crate::batch::Batch;
+use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::ids::{ReplicaId, View};
 use crate::rejection::Rejection;
@@ -109,5 +110,29 @@ impl Slot {
     /// Whether a batch is prepared here in this view.
     pub(super) fn is_prepared(&self, view: View) -> bool {
         self.prepared.is_some_and(|(prepared, _)| prepared == view)
+    }
+
+    /// What is true between steps, in this view, of what is not about this replica alone.
+    pub(super) fn check_invariants(&self, cluster: &Cluster, view: View) {
+        assert!(self.logged.is_none() || self.logged == self.committed, "the log says what is committed");
+        assert!(self.prepared.is_none_or(|(prepared, _)| prepared <= view), "P is about views that were entered");
+        assert!(self.pre_prepared.is_none_or(|(accepted, _)| accepted <= view), "Q is about views that were entered");
+        if let (Some((prepared, digest)), Some((accepted, known))) = (self.prepared, self.pre_prepared) {
+            assert!(accepted >= prepared, "what prepared was accepted before");
+            assert!(accepted > prepared || known == digest, "one batch is accepted per (v, n)");
+        }
+        if let Some(proposed) = &self.proposed {
+            assert!(proposed.view <= view, "proposals of views to come are refused");
+            let is_it = |batch: &Arc<Batch>| batch.digest() == proposed.digest;
+            assert!(proposed.batch.as_ref().is_none_or(is_it), "the batch is the one that was proposed");
+            assert!(!proposed.accepted || proposed.batch.is_some(), "nothing is accepted before it is here (pbft-F22)");
+        }
+        assert!(self.decided.keys().all(|id| cluster.replicas.contains(*id)), "replicas know what is decided");
+        assert!(
+            self.prepares.0.keys().chain(self.commits.0.keys()).all(|id| cluster.replicas.contains(*id)),
+            "replicas vote"
+        );
+        let is_backups = |(id, (view, _)): (&ReplicaId, &(View, Digest))| *id != cluster.replicas.primary(*view);
+        assert!(self.prepares.0.iter().all(is_backups), "a primary's PRE-PREPARE stands for its PREPARE");
     }
 }

@@ -344,6 +344,7 @@ impl Pbft {
     /// What the beginning of a view tells, whether this replica enters it or not, or knows already how else it began:
     /// nothing but what it chose was committed before. Recovery replays it.
     pub(super) fn learn_view(&mut self, signed: Arc<Signed<NewView>>, decision: &Decision) {
+        assert!(signed.value.view <= self.view, "whoever knows how a view began is in it, or beyond");
         self.begun.learn(signed, decision);
         self.raise_low_water_mark(&decision.stable);
         for (sequence, slot) in self.slots.range_mut(self.begun.low().next()..) {
@@ -354,6 +355,8 @@ impl Pbft {
     /// What entering a view changes in the state; recovery replays it.
     pub(super) fn install_view(&mut self, signed: Arc<Signed<NewView>>, decision: &Decision) {
         let view = signed.value.view;
+        let is_later = view > self.view || view == self.view && self.phase == Phase::Changing;
+        assert!(is_later, "a view begins once");
         self.view = view;
         self.phase = Phase::Normal;
         self.view_timer = None;
@@ -381,6 +384,10 @@ impl Pbft {
         }
         let last = Sequence(low.0 + decision.chosen.len() as u64);
         self.next = last.max(self.committed).max(self.low_water_mark()).next();
+        assert!(
+            self.slots.values().flat_map(|slot| &slot.proposed).all(|of| of.reproposed),
+            "only what is chosen stays"
+        );
     }
 
     /// Keeps only batches that some slot still refers to, and their bodies.

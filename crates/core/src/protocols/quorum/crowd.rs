@@ -40,6 +40,12 @@ impl Crowd {
         }
         self.windows >= WINDOWS
     }
+
+    /// What is true between steps.
+    pub(super) fn check_invariants(&self) {
+        assert!(self.clients.len() <= FEW + 1, "no more are counted than make a crowd");
+        assert!(self.windows == 0 || self.since > Instant(0), "a window follows another one");
+    }
 }
 
 #[cfg(test)]

@@ -41,7 +41,8 @@
 pub(crate) mod client;
 pub(crate) mod crowd;
 
-use crate::ids::{ClientId, Principal, View};
+use crate::cluster::Cluster;
+use crate::ids::{ClientId, Principal, ReplicaId, View};
 use crate::message::Request;
 use crate::notice::Report;
 use crate::protocols::speculative::{Speaker, Speculation, SpeculativeTimer, Standing, as_its_speculation};
@@ -116,6 +117,13 @@ impl<S: Service> Abortable for Quorum<S> {
 
     fn describe(&self, report: &mut Report) {
         report.requests_executed = self.base.requests_logged();
+    }
+
+    fn check_invariants(&self, cluster: &Cluster, me: ReplicaId) {
+        self.base.check_speculation(cluster, me);
+        self.crowd.iter().for_each(Crowd::check_invariants);
+        let Ledger { estate, log, .. } = &self.base.ledger;
+        assert_eq!(estate.executed().0, log.length(), "whatever is logged is executed at once (Quorum 2)");
     }
 }
 

@@ -17,6 +17,7 @@
 //! The request that is asked again is the same, whoever is its entry (ring-F10, ring-F18). Fairness 3 is ours: without
 //! it each liar costs T_c in every n-th request (ring-F19).
 
+use crate::cluster::Cluster;
 use crate::ids::ReplicaId;
 use crate::replicas::Replicas;
 use crate::time::Duration;
@@ -80,6 +81,16 @@ impl Fairness {
         if passed_over > 2 * replicas.faults() {
             self.slow.clear();
         }
+    }
+
+    /// What is true between steps.
+    pub(crate) fn check_invariants(&self, cluster: &Cluster) {
+        let is_replica = |id: &ReplicaId| cluster.replicas.contains(*id);
+        assert!(self.delays.keys().chain(self.slow.keys()).all(is_replica), "replicas are entries");
+        let times = self.slow.values().map(|(times, _)| *times);
+        assert!(times.max().unwrap_or(0) <= DOUBLINGS_MAX, "an entry is passed over for a bounded time (Fairness 3)");
+        let passed_over = self.slow.keys().filter(|entry| self.passes_over(**entry)).count();
+        assert!(passed_over <= 2 * cluster.replicas.faults(), "of 2f+1 entries one serves this client (Fairness 3)");
     }
 
     /// Fairness 3.

@@ -48,6 +48,7 @@ impl Flow {
 
     /// A batch of one of so many other entries comes by.
     pub(super) const fn come_by(&mut self, now: Instant, bytes: u64, others: usize) {
+        assert!(others > 0, "a ring has other entries");
         self.came_by = Some(now);
         self.owed = self.owed.saturating_sub(bytes / others as u64);
     }

@@ -1,7 +1,7 @@
 //! The batches whose requests this replica has seen in the RING pass, for the ACK pass, which names them by digest.
 
 use super::message::Stamp;
-use crate::cluster::Limits;
+use crate::cluster::{Cluster, Limits};
 use crate::digest::Digest;
 use crate::ids::ReplicaId;
 use crate::message::{Outcome, Request};
@@ -89,6 +89,7 @@ impl Batches {
         while is_full(of_entry.len(), of_entry.iter().map(Held::bytes).sum(), limits) {
             of_entry.pop_front();
         }
+        assert!(of_entry.len() < PER_ENTRY_MAX, "there is room for one more");
         of_entry.push_back(Held { digest, requests, executed: Vec::new(), stamp: None, since: now });
     }
 
@@ -114,6 +115,24 @@ impl Batches {
     pub(super) fn forget(&mut self, entry: ReplicaId, digest: Digest) {
         if let Some(of_entry) = self.0.get_mut(&entry) {
             of_entry.retain(|held| held.digest != digest);
+        }
+    }
+
+    /// What is true between steps.
+    pub(super) fn check_invariants(&self, cluster: &Cluster) {
+        for (entry, batches) in &self.0 {
+            assert!(cluster.replicas.contains(*entry), "batches are of entries");
+            assert!(batches.len() <= PER_ENTRY_MAX, "at most PER_ENTRY_MAX of each (ring-F28)");
+            assert!(batches.iter().is_sorted_by_key(|held| held.since), "the oldest gives way");
+            for held in batches {
+                assert!(!held.requests.is_empty(), "a batch has requests");
+                assert!(held.executed.len() <= held.requests.len(), "a request is executed once");
+                assert_eq!(held.stamp.is_some(), !held.executed.is_empty(), "what has a number is executed (Ring 4)");
+                let follow = held.executed.windows(2).all(|pair| pair[0].position + 1 == pair[1].position);
+                assert!(follow, "the requests of a batch have positions in a row");
+                let places = held.executed.iter().map(|done| done.request);
+                assert!(places.is_sorted_by(|one, next| one < next), "they are executed in the order of the batch");
+            }
         }
     }
 

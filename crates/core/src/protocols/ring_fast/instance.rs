@@ -2,7 +2,8 @@
 
 use super::message::{RingHeard, RingTimer, Speaker};
 use super::state::RingFast;
-use crate::ids::{ClientId, Principal};
+use crate::cluster::Cluster;
+use crate::ids::{ClientId, Principal, ReplicaId};
 use crate::notice::Report;
 use crate::protocols::speculative::{SpeculativeTimer, as_its_speculation};
 use crate::rejection::Rejection;
@@ -27,6 +28,10 @@ impl<S: Service> Abortable for RingFast<S> {
         report.requests_executed = self.base.requests_logged();
         report.pending_requests = self.queue.len();
         report.ring_alarm = self.alarm;
+    }
+
+    fn check_invariants(&self, cluster: &Cluster, me: ReplicaId) {
+        self.check_state(cluster, me);
     }
 }
 

@@ -101,6 +101,7 @@ mod fairness;
 mod flow;
 mod held;
 mod instance;
+mod invariants;
 mod message;
 mod pace;
 mod pacing;

@@ -47,6 +47,7 @@ mod message;
 pub use message::{Delay, Hop, Hops, PaceMessage, RingPace, Round, Vote};
 
 use crate::auth::{Keyring, Signed};
+use crate::cluster::Cluster;
 use crate::cluster::Limits;
 use crate::ids::{InstanceId, ReplicaId};
 use crate::machine::Destination;
@@ -312,6 +313,21 @@ impl Watch {
         if votes.len() >= self.replicas.strong() && !is_over {
             let pace = self.replicas.reached(votes).expect("strong is weak at least");
             self.verdicts.insert(originator, Verdict { number, pace, suspect, at: around.now });
+        }
+    }
+
+    /// What is true between steps.
+    pub(super) fn check_invariants(&self, cluster: &Cluster) {
+        let is_replica = |id: &ReplicaId| cluster.replicas.contains(*id);
+        assert!(self.passed.keys().all(is_replica), "replicas begin rounds");
+        assert!(self.reported.keys().all(is_replica), "replicas report");
+        let are_replicas = self.votes.keys().all(|(of, by)| is_replica(of) && is_replica(by));
+        assert!(are_replicas, "replicas vote on one another's rounds: n² votes");
+        assert!(self.pinged.is_none() || self.began.is_some(), "who pings has begun to");
+        assert!(self.came_around.0 > 0 || self.came_around.1 == Duration(0), "only batches take time");
+        for (originator, verdict) in &self.verdicts {
+            let last = self.reported.get(originator).map(|(number, _)| *number);
+            assert!(last.is_some_and(|last| verdict.number <= last), "a verdict is on a reported round (Pace 5)");
         }
     }
 

@@ -31,6 +31,7 @@ impl Path {
         // An entry asks nobody whether its batch may have a number: at f = 0 as well, the sequencer's own waits.
         let stamp = if offset == 0 || offset + 1 < replicas.weak() { n + offset } else { offset };
         let last = if stamp > n { stamp + n - 1 } else { 2 * n - 1 };
+        assert!(stamp + n - 1 <= last, "each replica executes at one position of the path");
         Self { entry, replicas, stamp, last, is_probe: false }
     }
 
@@ -40,6 +41,7 @@ impl Path {
         let n = replicas.n();
         let offset = replicas.distance(entry, sequencer);
         let stamp = if offset == 0 { n } else { offset };
+        assert!(stamp > 0 && stamp <= n, "the sequencer says what it has before the entry answers for itself");
         Self { entry, replicas, stamp, last: 2 * n, is_probe: true }
     }
 

@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 
 /// Messages ahead of the log that are kept for each replica, and messages that wait at the sequencer for room in the
 /// log: as many as may be under way, and again as many.
-const EARLY_MAX: usize = 2 * UNDER_WAY_MAX;
+pub(super) const EARLY_MAX: usize = 2 * UNDER_WAY_MAX;
 
 /// Bytes of operations that make a batch of at least two requests full. It leaves although others are under way: with
 /// more in it, headers and MACs would cost hardly less. And it gets no more: a replica passes on what it has got whole,
@@ -124,6 +124,7 @@ impl<S: Service> RingFast<S> {
 
     /// Ring 2: a batch leaves this entry.
     pub(super) fn send_batch(&mut self, s: &mut Surroundings<'_, impl Speaker>, mut requests: Vec<Request>) {
+        assert!(!requests.is_empty(), "a batch has requests");
         s.step("Ring 2");
         let path = self.path(s.me);
         for request in &mut requests {
@@ -299,6 +300,7 @@ impl<S: Service> RingFast<S> {
         }
         self.load.note(requests.iter().map(|request| request.client));
         let before = self.base.ledger.log.length();
+        assert_eq!(stamp.first, before + 1, "batches are logged in the order of their numbers");
         for request in requests {
             self.base.log(s, stamp.proposal.clone(), request);
         }
@@ -317,6 +319,7 @@ impl<S: Service> RingFast<S> {
             position += 1;
             executed.push(Executed { request, position, history: logged.history, outcome: outcome.clone() });
         });
+        assert_eq!(executed.len(), live.len(), "all before the batch was executed before");
         let stamp = message.stamp.as_mut().expect("only what has a number is logged");
         let effects = self.base.ledger.estate.effects();
         if is_claimed && stamp.effects != effects {
@@ -332,6 +335,9 @@ impl<S: Service> RingFast<S> {
     /// Ring 3 and 5: this replica's MACs, and the message goes on, or the answers to the clients.
     pub(super) fn pass_on(&mut self, s: &mut Surroundings<'_, impl Speaker>, accepted: Accepted) {
         let Accepted { path, position, batch, mut message } = accepted;
+        assert!(position <= path.last(), "the way ends at its last position");
+        let has_number = position < path.stamp() || message.stamp.is_some();
+        assert!(has_number, "whatever has passed the sequencer has a number");
         let is_probe = matches!(message.body, Body::Probe(_));
         if path.is_last(position) {
             s.step("Ring 5");
@@ -377,6 +383,7 @@ impl<S: Service> RingFast<S> {
             tags.extend_from_slice(&message.reply_tags[index * before..(index + 1) * before]);
             tags.push(s.keyring.tag(Principal::Client(request.client), &statement.bytes()));
         }
+        assert_eq!(tags.len(), held.executed.len() * path.reply_tags(position), "the next position counts them");
         message.reply_tags = tags;
     }
 

@@ -1,7 +1,7 @@
 //! The signed requests of clients that panicked, by whoever brought them: Ring 6 of the [module](super). Each has room
 //! of its own, and nobody takes another's.
 
-use crate::cluster::Limits;
+use crate::cluster::{Cluster, Limits};
 use crate::ids::ClientId;
 use crate::message::Request;
 use crate::rejection::Account;
@@ -115,6 +115,27 @@ impl Panics {
     /// When the first timer comes due.
     pub(super) fn until(&self) -> Option<Instant> {
         self.shelves.values().flat_map(|shelf| shelf.asked.values()).filter_map(|asked| asked.until).min()
+    }
+
+    /// What is true between steps, where the log is so long.
+    pub(super) fn check_invariants(&self, cluster: &Cluster, length: u64) {
+        let limits = &cluster.limits;
+        assert!(self.certain <= length, "what everybody has this replica has as well (Ring 7)");
+        assert!(self.probe.1.is_none() || self.probe.0 > 0, "a probe that is under way has a number");
+        let is_direct = |by: &Account| !matches!(by, Account::Replica(_));
+        for (by, shelf) in &self.shelves {
+            assert!(!shelf.asked.is_empty(), "who has brought nothing has no shelf");
+            let bytes: usize = shelf.asked.values().map(|asked| asked.request.operation.len()).sum();
+            assert_eq!(shelf.bytes, bytes, "the bytes of all are counted");
+            let parts = if is_direct(by) { ROOM_PARTS * IDENTITY_PARTS } else { ROOM_PARTS };
+            let most = (limits.pending_requests_max / parts).max(1);
+            assert!(shelf.asked.len() <= most, "each keeps to its part of pending_requests_max");
+            let is_one = shelf.asked.len() == 1;
+            assert!(is_one || bytes <= limits.pending_bytes_max / parts, "each keeps to its part of pending_bytes_max");
+            let has_timer = shelf.asked.values().all(|asked| asked.until.is_some() == is_direct(by));
+            assert!(has_timer, "whom the client has asked has the timer (Ring 7)");
+            assert!(shelf.asked.iter().all(|(client, asked)| asked.request.client == *client), "one of each client");
+        }
     }
 
     pub(super) const fn is_certain(&self, position: u64) -> bool {

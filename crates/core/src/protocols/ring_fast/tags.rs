@@ -45,6 +45,7 @@ pub(super) fn add_tags(
     for receiver in path.successors(position) {
         tags.push(s.keyring.tag(Principal::Replica(path.at(receiver)), &statement));
     }
+    debug_assert_eq!(tags.len(), path.carried(position).count(), "the next position counts them");
     message.tags = tags;
 }
 
@@ -83,6 +84,7 @@ pub(super) fn add_strikes(strikes: &mut Vec<Strike>, position: usize, requests: 
     let position = position as u8;
     strikes.extend(requests.into_iter().map(|request| Strike { position, request: request as u32 }));
     strikes.sort_unstable();
+    assert!(strikes.is_sorted_by(|one, next| one < next), "nothing is struck twice at one position");
 }
 
 /// A client's MACs for the positions after the entry's, as it sent them to the entry or to everybody. In the place of

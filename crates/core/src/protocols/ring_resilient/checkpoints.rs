@@ -10,6 +10,7 @@ use crate::machine::Destination;
 use crate::message::{Request, Vouched};
 use crate::notice::Notice;
 use crate::protocols::ring_resilient::message::Speaker;
+use crate::protocols::ring_resilient::peer::VOTES_MAX;
 use crate::rejection::Rejection;
 use crate::service::Service;
 use crate::stop::StopReason;
@@ -21,9 +22,6 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-/// Checkpoints of one replica that are kept.
-const VOTES_MAX: usize = 8;
-
 /// Batches in the answer to one STATUS: as many as are kept early.
 const ANSWERS_MAX: usize = EARLY_MAX;
 
@@ -31,7 +29,7 @@ const ANSWERS_MAX: usize = EARLY_MAX;
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
 /// Requests passed on to the sequencer at a time.
-const PASSED_ON_MAX: usize = 64;
+pub(super) const PASSED_ON_MAX: usize = 64;
 
 /// Bytes of operations in these, unless a single one has more.
 const PASSED_ON_BYTES_MAX: usize = 1 << 20;
@@ -223,6 +221,7 @@ impl<S: Service> RingResilient<S> {
             None if self.stable.is_some() => anchor.position,
             None => self.base.init().0.max(anchor.position),
         };
+        assert!(end >= anchor.position && end <= log.length(), "what is reported is logged");
         let listed = log.after(anchor.position).take((end - anchor.position) as usize);
         AbortReport {
             instance: self.base.what.number,

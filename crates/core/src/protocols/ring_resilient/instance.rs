@@ -3,7 +3,7 @@
 use super::message::Speaker;
 use super::state::RingResilient;
 use crate::cluster::Cluster;
-use crate::ids::{ClientId, Principal};
+use crate::ids::{ClientId, Principal, ReplicaId};
 use crate::notice::Report;
 use crate::protocols::ring_resilient::{ResilientMessage, ResilientTimer};
 use crate::protocols::speculative::as_its_speculation;
@@ -32,6 +32,10 @@ impl<S: Service> Abortable for RingResilient<S> {
         report.requests_executed = self.requests_executed;
         report.pending_requests = self.pool.len();
         report.primary = self.base.what.head;
+    }
+
+    fn check_invariants(&self, cluster: &Cluster, me: ReplicaId) {
+        self.check_state(cluster, me);
     }
 }
 

@@ -77,6 +77,7 @@ mod bodies;
 mod checkpoints;
 pub(crate) mod client;
 mod instance;
+mod invariants;
 mod message;
 mod peer;
 mod record;

@@ -2,6 +2,7 @@
 
 use crate::auth::{Signature, Signed};
 use crate::digest::Digest;
+use crate::ids::ReplicaId;
 use crate::switching::certificate::Stable;
 use crate::time::Instant;
 use alloc::collections::BTreeMap;
@@ -9,6 +10,9 @@ use alloc::vec::Vec;
 
 /// Votes of one replica that are kept for positions that are not logged here yet.
 pub(super) const AHEAD_MAX: usize = 64;
+
+/// Checkpoints of one replica that are kept.
+pub(super) const VOTES_MAX: usize = 8;
 
 /// What another replica has said.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +32,17 @@ pub(super) struct Peer {
 }
 
 impl Peer {
+    /// What is true between steps, of the peer with this number, where the log is so long.
+    pub(super) fn check_invariants(&self, id: ReplicaId, length: u64) {
+        assert!(self.prepares.len() <= AHEAD_MAX && self.commits.len() <= AHEAD_MAX, "at most AHEAD_MAX");
+        assert!(self.committed.is_none_or(|committed| committed <= length), "a certificate is for what is logged here");
+        assert!(self.votes.len() <= VOTES_MAX, "at most VOTES_MAX");
+        assert!(self.votes.iter().all(|vote| vote.signer == id), "a vote is its signer's");
+        let positions = || self.votes.iter().map(|vote| vote.value.boundary.position);
+        assert!(positions().is_sorted_by(|one, next| one < next), "one vote for each position");
+        assert!(self.told_until.is_none() || self.told.is_some(), "who was told up to somewhere was told");
+    }
+
     /// What it said about the anchor, or what is below, counts no more.
     pub(super) fn forget_below(&mut self, anchor: u64) {
         self.prepares.retain(|position, _| *position > anchor);

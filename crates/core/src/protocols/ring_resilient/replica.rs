@@ -176,6 +176,7 @@ impl<S: Service> RingResilient<S> {
         };
         let entries: Vec<Entry> = slot.requests.iter().map(entry).collect();
         let first = end + 1 - entries.len() as u64;
+        assert!(first > self.base.init().0, "an ORDER begins above the init history");
         Some(Order { first, batch: Batch::new(slot.proposal.clone(), entries), prepare })
     }
 
@@ -293,6 +294,8 @@ impl<S: Service> RingResilient<S> {
     /// Resilient 3: from here on this replica has one history up to there. What follows speaks of it.
     fn log(&mut self, s: &mut Surroundings<'_, impl Speaker>, proposal: Proposal, requests: Vec<Request>) {
         assert!(!self.base.is_stopped(), "nothing is logged after the report");
+        assert!(self.opened, "the first ORDER is about the init history (Resilient 2)");
+        assert!(!requests.is_empty(), "every other ORDER has requests");
         let log = &mut self.base.ledger.log;
         let before = log.length();
         for request in &requests {
@@ -309,6 +312,7 @@ impl<S: Service> RingResilient<S> {
     /// The first ORDER: this replica sticks to the init history that it has. With the sequencer's PREP, or as the
     /// sequencer.
     fn open_here(&mut self, s: &mut Surroundings<'_, impl Speaker>, prepare: Option<Signed<Prepared>>) {
+        assert!(self.may_begin_again(), "a replica sticks to the init history that it has signed (Resilient 2)");
         let (end, history) = self.base.init();
         self.opened = true;
         s.persist(self.base.what.number, HistoryRecord::Logged(Vec::new()));

@@ -106,6 +106,7 @@ impl<S: Service> RingResilient<S> {
             let signatures = slot.prepares.iter().map(|(signer, signature)| (*signer, *signature));
             let certificate =
                 Certificate { value, signatures: signatures.take(self.base.what.replicas.strong()).collect() };
+            assert!(end <= self.base.ledger.log.length(), "this replica has logged what is certified");
             s.persist(self.base.what.number, ResilientRecord::Prepared(certificate.clone()));
             self.prepared = Some(certificate);
             self.send(
@@ -173,6 +174,8 @@ impl<S: Service> RingResilient<S> {
             return;
         }
         s.step("Resilient 5");
+        assert!(position <= self.base.ledger.log.length(), "committed is what is logged");
+        assert!(self.opened, "nothing commits before the init history is the sequencer's (Resilient 2)");
         let is_first = self.committed.replace(position).is_none();
         s.append(self.base.what.number, ResilientRecord::Committed(position));
         if is_first {

@@ -47,6 +47,20 @@ impl<T> Ahead<T> {
         self.messages.contains_key(&first)
     }
 
+    /// What is true between steps, where so many are kept in all.
+    pub(crate) fn check_invariants(&self, most: usize) {
+        let bytes: usize = self.messages.values().map(|(bytes, _)| bytes).sum();
+        assert_eq!(self.bytes, bytes, "the bytes of all are counted");
+        let is_one = self.messages.len() <= 1;
+        assert!(is_one || self.messages.len() <= most, "at most {most} messages");
+        assert!(is_one || self.bytes <= AHEAD_BYTES_MAX, "at most AHEAD_BYTES_MAX");
+    }
+
+    /// Whether nothing is kept.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
     /// Takes the message that begins at a position, if it is there and due.
     pub(crate) fn take_if(&mut self, first: u64, is_due: impl FnOnce(&T) -> bool) -> Option<T> {
         if !self.messages.get(&first).is_some_and(|(_, message)| is_due(message)) {

@@ -1,5 +1,6 @@
 //! Lightweight checkpoints: Speculation 3 of the [module](super).
 
+use super::lightweight::STATEMENTS_PER_REPLICA_MAX;
 use super::speculation::Speculation;
 use crate::history::Boundary;
 use crate::ids::{Principal, ReplicaId};
@@ -10,12 +11,10 @@ use crate::rejection::Rejection;
 use crate::service::Service;
 use crate::switching::{AbortReport, HistoryRecord, Surroundings, Switch, SwitchMessage};
 
-/// Positions ahead of or beside our own for which a replica's statements are kept.
-const STATEMENTS_PER_REPLICA_MAX: usize = 8;
-
 impl<S: Service> Speculation<S> {
     pub(super) fn take_checkpoint(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         s.step("Speculation 3");
+        assert!(self.may_take_checkpoint(), "a report has room for it");
         let boundary = self.ledger.checkpoint();
         self.announce(s, boundary);
         self.checkpoints.arm(s);
@@ -89,6 +88,7 @@ impl<S: Service> Speculation<S> {
         });
         let Some(boundary) = certain else { return };
         s.step("Speculation 3");
+        assert!(boundary.position > self.ledger.log.anchor().position, "the anchor only moves up (abs-D7)");
         self.ledger.anchor_at(boundary);
         self.checkpoints.said.values_mut().for_each(|said| said.retain(|known| known.position > boundary.position));
         self.checkpoints.waited = 0;

@@ -24,6 +24,7 @@ mod ahead;
 mod answers;
 mod asking;
 mod checkpoints;
+mod invariants;
 mod lightweight;
 mod load;
 mod queue;

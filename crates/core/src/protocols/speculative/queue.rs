@@ -56,8 +56,7 @@ impl Queue {
     /// [`Rejection::Duplicate`] if this one of its client waits, or a newer one; [`Rejection::Overload`] if too much
     /// does.
     pub(crate) fn push(&mut self, now: Instant, limits: &Limits, request: Request) -> Result<(), Rejection> {
-        let bounds = Bounds { number: limits.pending_requests_max, bytes: limits.pending_bytes_max };
-        self.push_within(now, bounds, request)
+        self.push_within(now, Bounds::of_waiting(limits), request)
     }
 
     /// The same, within these bounds.
@@ -112,12 +111,25 @@ impl Queue {
             }
             batch.extend(self.remove(ticket));
         }
+        assert!(batch.len() <= most, "a batch has as many requests as it may");
         batch
     }
 
     /// All of them, in order of arrival.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Request> + use<> {
         core::mem::take(self).requests.into_values().map(|waiting| waiting.1)
+    }
+
+    /// What is true between steps, within these bounds.
+    pub(crate) fn check_invariants(&self, bounds: Bounds) {
+        let bytes = self.requests.values().map(|waiting| waiting.1.operation.len()).sum();
+        self.shares.check_invariants(self.requests.len(), bytes);
+        assert!(self.requests.len() <= bounds.number, "at most {} wait", bounds.number);
+        assert!(bytes <= bounds.bytes, "at most {} bytes wait", bounds.bytes);
+        assert_eq!(self.clients.len(), self.requests.len(), "one request of each client waits");
+        let client = |ticket| self.requests.get(ticket).map(|waiting| waiting.1.client);
+        assert!(self.clients.iter().all(|(of, ticket)| client(ticket) == Some(*of)), "a client finds its request");
+        assert!(self.requests.keys().all(|ticket| *ticket < self.next_ticket), "tickets come in their order");
     }
 
     /// Whose requests wait.

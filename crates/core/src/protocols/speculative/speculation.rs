@@ -30,6 +30,10 @@ macro_rules! as_its_speculation {
         }
     };
     (but replay) => {
+        fn what(&self) -> &$crate::schedule::Specification {
+            &self.base.what
+        }
+
         fn report(&self) -> Option<&alloc::sync::Arc<$crate::auth::Signed<$crate::switching::AbortReport>>> {
             self.base.report()
         }
@@ -150,7 +154,7 @@ impl<S: Service> Speculation<S> {
     }
 
     /// Whether a report has room for one more: see [`crate::switching::report`].
-    fn may_take_checkpoint(&self) -> bool {
+    pub(super) fn may_take_checkpoint(&self) -> bool {
         self.ledger.log.boundaries().len() < CHECKPOINTS_MAX
     }
 
@@ -272,6 +276,8 @@ impl<S: Service> Speculation<S> {
 
     /// Takes back what was logged after a position, when nothing was said about it yet.
     pub(crate) fn forget_after(&mut self, position: u64) {
+        assert!(position >= self.ledger.estate.executed().0, "what was executed may have been answered");
+        assert!(position >= self.init.0, "what the instance began with stays");
         self.requests_logged -= self.ledger.log.length() - position;
         self.ledger.log.cut(position);
         self.unexecuted.clear();
@@ -318,6 +324,7 @@ impl<S: Service> Speculation<S> {
                 self.take_checkpoint(s);
             }
         }
+        assert_eq!(self.ledger.estate.executed().0, self.ledger.log.length(), "all that is logged is executed");
         self.unexecuted.clear();
     }
 
@@ -369,6 +376,8 @@ impl<S: Service> Speculation<S> {
         reason: StopReason,
         report: AbortReport,
     ) {
+        assert!(!self.is_stopped(), "a report is never made differently (abs-P4)");
+        assert_eq!(report.instance, self.what.number, "the report is about this instance");
         let report = Arc::new(s.keyring.sign(report));
         let record = HistoryRecord::Stopped(report.clone());
         s.persist(self.what.number, record);

@@ -46,6 +46,7 @@ use crate::protocols::speculative::{
 use crate::rejection::Rejection;
 use crate::schedule::Specification;
 use crate::service::{Proposal, Service};
+use crate::shares::Bounds;
 use crate::spoken::{Cover, Spoken, from_replica};
 use crate::stop::StopReason;
 use crate::switching::{Abortable, Heard, Ledger, Steps, Surroundings};
@@ -177,6 +178,7 @@ impl<S: Service> ZLight<S> {
     }
 
     fn log(&mut self, s: &mut Surroundings<'_, impl Speaker>, order: &Order) {
+        assert_eq!(order.first, self.base.ledger.log.length() + 1, "ORDERs are logged in their order (abs-L8)");
         for request in &order.requests {
             self.base.log(s, order.proposal.clone(), request.clone());
         }
@@ -238,6 +240,17 @@ impl<S: Service> Abortable for ZLight<S> {
     fn describe(&self, report: &mut Report) {
         report.requests_executed = self.base.requests_logged();
         report.pending_requests = self.queue.len();
+    }
+
+    fn check_invariants(&self, cluster: &Cluster, me: ReplicaId) {
+        self.base.check_speculation(cluster, me);
+        self.queue.check_invariants(Bounds::of_waiting(&cluster.limits));
+        self.early.check_invariants(AHEAD_MAX);
+        assert!(cluster.replicas.contains(self.base.what.head), "a replica leads");
+        assert!(me == self.base.what.head || self.queue.is_empty(), "requests wait at the primary (ZLight 2)");
+        assert!(me != self.base.what.head || self.early.is_empty(), "nobody orders for the primary (ZLight 3)");
+        let Ledger { estate, log, .. } = &self.base.ledger;
+        assert_eq!(estate.executed().0, log.length(), "whatever is logged is executed at once (ZLight 3)");
     }
 }
 

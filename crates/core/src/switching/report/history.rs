@@ -56,6 +56,20 @@ impl AbortHistory {
         }
     }
 
+    /// What is true of each, whatever the reports say that yield it.
+    pub(crate) fn check_invariants(&self) {
+        let Self { position, anchor, boundaries, digests, histories, .. } = self;
+        assert_eq!(anchor.position + digests.len() as u64, *position, "each position above the anchor has an entry");
+        assert_eq!(histories.len(), digests.len() + 1, "each position from the anchor on has a digest");
+        assert_eq!(histories.first(), Some(&anchor.history), "the digests begin with the anchor's");
+        assert!(boundaries.is_sorted(), "checkpoints stand in their order");
+        let is_on_it = |known: &Boundary| self.history_at(known.position) == Some(known.history);
+        assert!(boundaries.iter().all(is_on_it), "a checkpoint that is known to be true lies on this history");
+        assert!(!self.holders.is_empty(), "somebody has all of it (abs-D9)");
+        let is_proved = |of: &Certificate<Stable>| of.value.boundary == *anchor;
+        assert!(self.certificate.as_ref().is_none_or(is_proved), "a certificate is about the anchor");
+    }
+
     /// Where the state is fetched by who cannot come to it otherwise.
     pub fn base(&self) -> Option<Boundary> {
         self.boundaries.first().copied()
