@@ -70,10 +70,14 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// Resilient 6: where this replica is now others may be as well. Not more often than once in a status interval, and
-    /// as long as there is room for the checkpoints that are due: whoever asks may mean no good.
+    /// as long as there is room for the checkpoints that are due: whoever asks may mean no good. Nothing is signed
+    /// before it is committed here: until then this replica may begin again with another history, and would have signed
+    /// both.
     fn sign_where_it_is(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let (executed, log) = (self.base.ledger.estate.executed().0, &self.base.ledger.log);
-        let may = executed > log.anchor().position && log.boundaries().len() < CHECKPOINTS_MAX / 2;
+        let is_certain = self.committed.is_some_and(|committed| committed >= executed);
+        let has_room = log.boundaries().len() < CHECKPOINTS_MAX / 2;
+        let may = is_certain && has_room && executed > log.anchor().position;
         let has_signed = self.votes.iter().any(|vote| vote.value.boundary.position == executed);
         if may && !has_signed && s.now >= self.signed_out_of_turn + s.cluster.limits.status_interval {
             self.signed_out_of_turn = s.now;

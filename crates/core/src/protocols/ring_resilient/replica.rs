@@ -415,7 +415,8 @@ impl<S: Service> RingResilient<S> {
         } else if self.has_uncommitted() {
             self.stop_unless_progress(s, StopReason::Uncommitted);
         } else if self.is_full() {
-            self.halt_here(s, StopReason::QuotaWithoutCheckpoint);
+            // T runs while anything is waited for: what came before was something else.
+            self.stop_unless_progress(s, StopReason::QuotaWithoutCheckpoint);
         }
     }
 

@@ -7,6 +7,7 @@ use crate::batch::{Batch, Entry, Reference};
 use crate::checkpoint::TransferMessage;
 use crate::cluster::{Cluster, Limits};
 use crate::compositions::tests::run::{K, Run};
+use crate::compositions::tests::script::panic;
 use crate::digest::Digest;
 use crate::history::{Boundary, LogEntry};
 use crate::ids::{InstanceId, Principal, ReplicaId};
@@ -125,6 +126,27 @@ fn a_client_that_goes_on_asking_stops_nobody() {
         assert!(!run.net.said(r(0), "CERTAIN").is_empty(), "its answer is certain now");
         run.check();
     }
+}
+
+/// Nothing is committed yet where a ring begins: whoever says that it has executed what they inherited learns nothing
+/// from a signature. A replica may still begin again with its sequencer's history, and would have signed both.
+#[test]
+fn nobody_signs_where_it_is_before_something_is_committed() {
+    let protocol = Protocol::Schedule(Schedule::new(&[Part::Quorum, Part::RingResilient]).unwrap());
+    let mut run = Run::new(protocol, 4, 1, 1);
+    run.invoke(0);
+    run.settle();
+    run.net.lose(|frame| kind(&frame.message) == "RING-ORDER");
+    (0..4).for_each(|id| run.net.forge(c(0), r(id), panic(INSTANCE, 0)));
+    run.settle();
+    assert_eq!(run.instances(), [2; 4]);
+    let instance = InstanceId(2);
+    let boundary = Boundary { position: 1, ..Boundary::default() };
+    let vote = run.net.keyring(r(3)).sign(Stable { instance, init: (1, Digest::ZERO), boundary });
+    let message = ResilientMessage::Checkpoint(vote);
+    run.net.forge(r(3), r(1), Message::Resilient(Resilient { instance, message }));
+    run.settle();
+    assert!(run.net.said(r(1), "RING-CHECKPOINT").is_empty());
 }
 
 /// A request that is logged and not executed is not logged again.
