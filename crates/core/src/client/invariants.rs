@@ -48,8 +48,9 @@ impl Client {
         let is_counted = call.request.timestamp <= self.last_timestamp || identity.is_joining();
         assert!(is_counted, "a timestamp is used once");
         assert_eq!(call.request.credential(), self.credential, "key and session are those of the client");
-        assert!(self.retry_at.is_some(), "everybody is asked at last (step 4)");
+        let asks_again = self.retry_at.is_some_and(|at| at <= call.retry_at);
+        assert!(asks_again, "everybody is asked in time (Client 4)");
         let gives_up = call.deadline.is_none_or(|deadline| self.deadline_at.is_some_and(|at| at <= deadline));
-        assert!(gives_up, "it gives up at its deadline (step 4)");
+        assert!(gives_up, "it gives up at its deadline (Client 4)");
     }
 }

@@ -389,7 +389,10 @@ impl Client {
         };
         self.transmit(&request, out);
         call.order_instead(request, now);
+        let at = call.retry_at;
         self.call = Some(call);
+        // The timer may be set for what backed off before.
+        self.set_retry(at, out);
     }
 
     /// Client 4.

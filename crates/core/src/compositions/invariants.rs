@@ -33,7 +33,7 @@ impl<S: Service> Composite<S> {
         }
         match self.running() {
             Running::Opening(_) => {
-                assert!(!what.part.is_backup(), "a Backup comes to its history by itself (Switch 6)")
+                assert!(!what.part.is_backup(), "a Backup comes to its history by itself (Switch 6)");
             }
             Running::Silent(_) => {
                 assert!(!what.part.is_backup(), "a Backup executes what the others order (Amnesia 2)");

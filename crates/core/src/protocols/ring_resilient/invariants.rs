@@ -44,6 +44,7 @@ impl<S: Service> RingResilient<S> {
     fn check_opening(&self) {
         let opened = self.opened;
         assert!(opened || self.committed.is_none(), "the init history commits when all go on from it");
+        assert!(opened || self.votes.is_empty(), "no state is signed before the first ORDER");
         assert!(opened || self.prepared.is_none(), "nothing is certified before the first ORDER");
         assert!(opened || self.slots.is_empty(), "no batch is logged before the first ORDER");
         let length = self.base.ledger.log.length();

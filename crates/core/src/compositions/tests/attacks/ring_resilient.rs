@@ -224,7 +224,7 @@ fn nothing_is_answered_before_2f_1_hold_certificates() {
 fn only_waiting_too_long_stops_it() {
     let mut run = ring(2);
     for id in 0..4 {
-        run.net.forge(c(1), r(id), crate::compositions::tests::script::panic(INSTANCE, 1));
+        run.net.forge(c(1), r(id), panic(INSTANCE, 1));
     }
     run.invoke(0);
     run.pass(1_000);
