@@ -76,7 +76,7 @@ impl<S: Service> Abortable for Unreplicated<S> {
     type Message = Infallible;
     type Timer = Infallible;
 
-    fn report(&self) -> Option<&Arc<Signed<AbortReport>>> {
+    fn report(&self) -> Option<&Signed<AbortReport>> {
         None
     }
 

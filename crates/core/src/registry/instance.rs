@@ -28,7 +28,6 @@ use crate::switching::{
     self, AbortReport, Abortable, Heard, HistoryRecord, Ledger, Record, Steps, Surroundings, Switch,
 };
 use alloc::boxed::Box;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// The machine that all instances are a part of.
@@ -183,7 +182,7 @@ impl<S: Service> Instance<S> {
     }
 
     /// See [`Abortable::report`].
-    pub(crate) fn report(&self) -> Option<&Arc<Signed<AbortReport>>> {
+    pub(crate) fn report(&self) -> Option<&Signed<AbortReport>> {
         each!(self, instance => instance.report())
     }
 

@@ -3,7 +3,7 @@
 //! A frame is `encode(message)` followed by a 16-byte MAC of the sender for the receiver. The message says what the MAC
 //! [covers](Cover); one that carries its authentication inside has none. `docs/wire.md` has the bytes.
 
-use crate::auth::{Keyring, Signed, Tag, Verified};
+use crate::auth::{Claimed, Keyring, Signed, Tag, Verified};
 use crate::checkpoint::{Checkpoint, TransferMessage};
 use crate::cluster::Cluster;
 use crate::digest::{Digest, Domain};
@@ -42,9 +42,9 @@ pub enum Message {
     /// PBFT between replicas.
     Ordering(Ordering),
     /// A signed checkpoint vote between replicas.
-    Checkpoint(Box<Signed<Checkpoint>>),
+    Checkpoint(Box<Claimed<Signed<Checkpoint>>>),
     /// What a replica's requests did, between replicas.
-    Testimony(Box<Signed<Testimony>>),
+    Testimony(Box<Claimed<Signed<Testimony>>>),
     /// State transfer between replicas.
     Transfer(TransferMessage),
     /// About instances, between replicas and clients.
@@ -104,8 +104,8 @@ said! {
     Request(Request),
     Reply(Reply),
     Ordering(Ordering),
-    Checkpoint(Box<Signed<Checkpoint>>),
-    Testimony(Box<Signed<Testimony>>),
+    Checkpoint(Box<Claimed<Signed<Checkpoint>>>),
+    Testimony(Box<Claimed<Signed<Testimony>>>),
     Transfer(TransferMessage),
     Switch(Switch),
     Response(Response),

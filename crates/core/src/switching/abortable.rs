@@ -13,7 +13,6 @@ use crate::message::Request;
 use crate::notice::Report;
 use crate::service::Service;
 use crate::stop::StopReason;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// A message for an instance, which the boundary verified.
@@ -37,7 +36,7 @@ pub trait Abortable {
     type Timer;
 
     /// The abort report, once stopped.
-    fn report(&self) -> Option<&Arc<Signed<AbortReport>>>;
+    fn report(&self) -> Option<&Signed<AbortReport>>;
     /// State and history.
     fn ledger(&self) -> &Ledger<Self::Service>;
     /// Clients whose requests it has perhaps not answered.

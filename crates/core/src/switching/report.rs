@@ -56,7 +56,7 @@ mod history;
 pub use history::AbortHistory;
 
 use super::certificate::{Certificates, Prepared, Stable};
-use crate::auth::{Certificate, Keyring, Signable, Signed};
+use crate::auth::{Certificate, Claimed, Keyring, Signable, Signed};
 use crate::cluster::{Cluster, REPLICAS_MAX};
 use crate::digest::Digest;
 use crate::history::Boundary;
@@ -212,7 +212,7 @@ impl AbortReport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof {
     /// The reports.
-    pub reports: Vec<Signed<AbortReport>>,
+    pub reports: Vec<Claimed<Signed<AbortReport>>>,
 }
 
 impl Wire for Proof {
@@ -220,8 +220,8 @@ impl Wire for Proof {
         encode_list(&self.reports, out);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
-        let reports: Vec<Signed<AbortReport>> = reader.list(REPLICAS_MAX)?;
-        if reports.is_empty() || reports.windows(2).any(|pair| pair[0].signer >= pair[1].signer) {
+        let reports: Vec<Claimed<Signed<AbortReport>>> = reader.list(REPLICAS_MAX)?;
+        if reports.is_empty() || reports.windows(2).any(|pair| pair[0].signer() >= pair[1].signer()) {
             return Err(WireError::NotCanonical);
         }
         Ok(Self { reports })
@@ -238,22 +238,22 @@ impl Proof {
         let mut chosen: Vec<&Signed<AbortReport>> = Vec::new();
         let needed = reports_needed(part.ending(), cluster);
         if part.ending() == Ending::Agreed {
-            let equal = |to: &Signed<AbortReport>| reports.clone().filter(|other| other.value == to.value).count();
+            let equal = |to: &Signed<AbortReport>| reports.clone().filter(|other| other.value() == to.value()).count();
             let agreed = reports.clone().find(|report| equal(report) >= needed)?;
-            chosen.extend(reports.filter(|report| report.value == agreed.value).take(needed));
+            chosen.extend(reports.filter(|report| report.value() == agreed.value()).take(needed));
         } else {
             chosen.extend(reports.take(needed));
             if chosen.len() < needed {
                 return None;
             }
         }
-        chosen.sort_by_key(|report| report.signer);
-        Some(Self { reports: chosen.into_iter().cloned().collect() })
+        chosen.sort_by_key(|report| report.signer());
+        Some(Self { reports: chosen.into_iter().map(Signed::claim).collect() })
     }
 
     /// The instance that aborted.
     pub fn instance(&self) -> InstanceId {
-        self.reports[0].value.instance
+        self.reports[0].claims().instance
     }
 
     /// Checks number, signers, signatures and certificates of the reports. The part is what the aborted instance ran.
@@ -261,16 +261,16 @@ impl Proof {
     pub fn check(&self, cluster: &Cluster, keyring: &Keyring, part: Part) -> bool {
         let instance = self.instance();
         let ending = part.ending();
-        let sound = |report: &Signed<AbortReport>| {
-            report.value.instance == instance
-                && cluster.contains(report.signer)
-                && (ending != Ending::Agreed || report.value == self.reports[0].value)
+        let sound = |report: &Claimed<Signed<AbortReport>>| {
+            report.claims().instance == instance
+                && cluster.contains(report.signer())
+                && (ending != Ending::Agreed || report.claims() == self.reports[0].claims())
         };
         self.reports.len() == reports_needed(ending, cluster)
             && self.reports.iter().all(sound)
-            && self.reports.windows(2).all(|pair| pair[0].signer < pair[1].signer)
-            && self.reports.iter().all(|report| keyring.check_signed(report))
-            && self.reports.iter().all(|report| report.value.check(cluster, keyring, part))
+            && self.reports.windows(2).all(|pair| pair[0].signer() < pair[1].signer())
+            && self.reports.iter().all(|report| keyring.verify_in_place(report).is_some())
+            && self.reports.iter().all(|report| report.claims().check(cluster, keyring, part))
     }
 
     /// The history that the next instance begins with, of a proof that was [checked](Self::check) or made of reports
@@ -305,14 +305,14 @@ impl Proof {
         beside.sort_unstable();
         let known = paths.known(cluster).filter(|known| known.position >= anchor.position && on_it(known));
         let (anchor, boundaries) = begin_at(anchor, known);
-        let low_load = self.reports.iter().filter(|report| report.value.low_load).count() >= cluster.weak();
+        let low_load = self.reports.iter().filter(|report| report.claims().low_load).count() >= cluster.weak();
         Some(AbortHistory {
             position,
             anchor,
             boundaries,
-            digests: self.reports[lowest].value.digests[skipped..length].to_vec(),
+            digests: self.reports[lowest].claims().digests[skipped..length].to_vec(),
             histories: paths.histories[lowest][skipped..=length].to_vec(),
-            holders: beside.iter().map(|path| self.reports[*path].signer).collect(),
+            holders: beside.iter().map(|path| self.reports[*path].signer()).collect(),
             low_load,
             certificate: paths.certificate(anchor),
         })
@@ -321,17 +321,17 @@ impl Proof {
 
 /// The histories that the reports of a proof list, by the place of the report in it.
 struct Paths<'a> {
-    reports: &'a [Signed<AbortReport>],
+    reports: &'a [Claimed<Signed<AbortReport>>],
     histories: Vec<Vec<Digest>>,
 }
 
 impl<'a> Paths<'a> {
-    fn of(reports: &'a [Signed<AbortReport>]) -> Self {
-        Self { reports, histories: reports.iter().map(|report| report.value.histories()).collect() }
+    fn of(reports: &'a [Claimed<Signed<AbortReport>>]) -> Self {
+        Self { reports, histories: reports.iter().map(|report| report.claims().histories()).collect() }
     }
 
     fn anchor(&self, path: usize) -> Boundary {
-        self.reports[path].value.anchor
+        self.reports[path].claims().anchor
     }
 
     /// The digest of the history at a position that a report lists.
@@ -351,8 +351,8 @@ impl<'a> Paths<'a> {
     fn longest_shared(&self, cluster: &Cluster) -> Option<(u64, Vec<usize>)> {
         // Only where f+1 reports have something to say: a liar's lowest or highest position costs nobody time
         // (abs-K20).
-        let mut begins: Vec<u64> = self.reports.iter().map(|report| report.value.anchor.position).collect();
-        let mut ends: Vec<u64> = self.reports.iter().map(|report| report.value.end()).collect();
+        let mut begins: Vec<u64> = self.reports.iter().map(|report| report.claims().anchor.position).collect();
+        let mut ends: Vec<u64> = self.reports.iter().map(|report| report.claims().end()).collect();
         begins.sort_unstable();
         ends.sort_unstable_by_key(|end| core::cmp::Reverse(*end));
         let (begin, end) = (*begins.get(cluster.f)?, *ends.get(cluster.f)?);
@@ -369,7 +369,7 @@ impl<'a> Paths<'a> {
 
     /// Where everybody may begin: the highest anchor that is certified, or has f+1 of them there or above.
     fn certain(&self, cluster: &Cluster) -> Option<u64> {
-        let mut anchors: Vec<u64> = self.reports.iter().map(|report| report.value.anchor.position).collect();
+        let mut anchors: Vec<u64> = self.reports.iter().map(|report| report.claims().anchor.position).collect();
         anchors.sort_unstable_by_key(|anchor| core::cmp::Reverse(*anchor));
         self.certified_anchors().map(|anchor| anchor.position).chain(anchors.get(cluster.f).copied()).max()
     }
@@ -379,7 +379,7 @@ impl<'a> Paths<'a> {
     }
 
     fn stable(&self) -> impl Iterator<Item = &Certificate<Stable>> {
-        self.reports.iter().filter_map(|report| report.value.certificates.stable.as_ref())
+        self.reports.iter().filter_map(|report| report.claims().certificates.stable.as_ref())
     }
 
     /// What proves this anchor, if one of the reports has it.
@@ -407,14 +407,14 @@ impl<'a> Paths<'a> {
     fn longest_certified(&self, cluster: &Cluster) -> Option<AbortHistory> {
         let certain = self.certain(cluster)?;
         let mut certified: Vec<usize> =
-            (0..self.reports.len()).filter(|path| self.reports[*path].value.is_certified()).collect();
-        certified.sort_by_key(|path| core::cmp::Reverse(self.reports[*path].value.end()));
+            (0..self.reports.len()).filter(|path| self.reports[*path].claims().is_certified()).collect();
+        certified.sort_by_key(|path| core::cmp::Reverse(self.reports[*path].claims().end()));
         let usable = |path: usize| {
             let beginning = self.beginning(path, certain)?;
-            (certain <= self.reports[path].value.end()).then_some((path, beginning))
+            (certain <= self.reports[path].claims().end()).then_some((path, beginning))
         };
         let (path, beginning) = certified.into_iter().find_map(usable)?;
-        let (report, first) = (&self.reports[path].value, &self.reports[beginning].value);
+        let (report, first) = (self.reports[path].claims(), self.reports[beginning].claims());
         let offset = |list: &AbortReport, position: u64| (position - list.anchor.position) as usize;
         let mut digests = Vec::new();
         if beginning != path && certain < report.anchor.position {
@@ -433,8 +433,10 @@ impl<'a> Paths<'a> {
         let anchor = Boundary { position: certain, history: histories[0], root: Digest::ZERO };
         let (anchor, boundaries) = begin_at(anchor, self.known(cluster).filter(on_it));
         let signers = report.certificates.prepared.iter().flat_map(|certificate| &certificate.signatures);
-        let holders: BTreeSet<ReplicaId> =
-            signers.map(|(signer, _)| *signer).chain([path, beginning].map(|path| self.reports[path].signer)).collect();
+        let holders: BTreeSet<ReplicaId> = signers
+            .map(|(signer, _)| *signer)
+            .chain([path, beginning].map(|path| self.reports[path].signer()))
+            .collect();
         Some(AbortHistory {
             position: report.end(),
             anchor,
@@ -450,9 +452,9 @@ impl<'a> Paths<'a> {
     /// Checkpoints that f+1 reports attest.
     fn attested(&self, cluster: &Cluster) -> impl Iterator<Item = Boundary> {
         let attest = |known: &Boundary| {
-            self.reports.iter().filter(|report| report.value.attested().any(|other| other == known)).count()
+            self.reports.iter().filter(|report| report.claims().attested().any(|other| other == known)).count()
         };
-        let all = self.reports.iter().flat_map(|report| report.value.attested());
+        let all = self.reports.iter().flat_map(|report| report.claims().attested());
         all.copied().filter(move |known| attest(known) >= cluster.weak())
     }
 }

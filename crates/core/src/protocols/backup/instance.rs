@@ -11,7 +11,6 @@ use crate::protocols::total_order::TotalOrder;
 use crate::service::Service;
 use crate::stop::StopReason;
 use crate::switching::{AbortReport, Abortable, Heard, HistoryRecord, Ledger, Steps, Surroundings};
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 impl<O: TotalOrder, S: Service> Abortable for Backup<O, S> {
@@ -19,7 +18,7 @@ impl<O: TotalOrder, S: Service> Abortable for Backup<O, S> {
     type Message = BackupMessage<O::Message>;
     type Timer = BackupTimer<O::Timer>;
 
-    fn report(&self) -> Option<&Arc<Signed<AbortReport>>> {
+    fn report(&self) -> Option<&Signed<AbortReport>> {
         self.report.as_ref()
     }
 

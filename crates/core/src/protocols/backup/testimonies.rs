@@ -31,12 +31,12 @@ pub(super) struct Dissent {
 impl Dissent {
     /// What was said before follows another ruling.
     pub(super) fn begin_anew(&mut self, ruling: Sequence) {
-        self.heard.retain(|_, signed| signed.value.scope.ruled >= ruling);
+        self.heard.retain(|_, signed| signed.value().scope.ruled >= ruling);
         self.unsettled = None;
     }
 
     pub(super) fn about(&self, scope: Scope) -> impl Iterator<Item = &Signed<Testimony>> + Clone {
         let of_kind = self.heard.iter().filter(move |((_, is_block), _)| *is_block == scope.block.is_some());
-        of_kind.map(|(_, signed)| signed).filter(move |signed| signed.value.scope == scope)
+        of_kind.map(|(_, signed)| signed).filter(move |signed| signed.value().scope == scope)
     }
 }

@@ -12,7 +12,6 @@ use crate::rejection::Rejection;
 use crate::service::Service;
 use crate::stop::StopReason;
 use crate::switching::{AbortReport, Abortable, Heard, HistoryRecord, Ledger, Steps, Surroundings};
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 impl<S: Service> Abortable for RingResilient<S> {
@@ -20,7 +19,7 @@ impl<S: Service> Abortable for RingResilient<S> {
     type Message = ResilientMessage;
     type Timer = ResilientTimer;
 
-    fn report(&self) -> Option<&Arc<Signed<AbortReport>>> {
+    fn report(&self) -> Option<&Signed<AbortReport>> {
         self.base.report()
     }
 
