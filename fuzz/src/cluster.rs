@@ -154,12 +154,12 @@ impl World {
         *bytes.get_mut(position)? ^= script.byte();
         let mut message = Message::from_bytes(bytes.into()).ok()?;
         match &mut message {
-            Message::Checkpoint(signed) => **signed = self.faulty.sign(signed.value),
+            Message::Checkpoint(signed) => **signed = self.faulty.sign(*signed.claims()).into(),
             Message::Ordering(Ordering { message: PbftMessage::ViewChange(signed), .. }) => {
-                **signed = self.faulty.sign(signed.value.clone());
+                **signed = self.faulty.sign(signed.claims().clone()).into();
             }
             Message::Ordering(Ordering { message: PbftMessage::NewView(signed), .. }) => {
-                *signed = Arc::new(self.faulty.sign(signed.value.clone()));
+                *signed = Arc::new(self.faulty.sign(signed.claims().clone()).into());
             }
             _ => {}
         }

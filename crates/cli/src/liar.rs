@@ -114,8 +114,8 @@ fn falsified(message: Message, keyring: &Keyring) -> Message {
             Message::Chain(ChainMessage { results, ..message })
         }
         Message::Checkpoint(signed) => {
-            let root = Digest::of(Domain::Cluster, &signed.value.root.0);
-            Message::Checkpoint(Box::new(keyring.sign(Checkpoint { root, ..signed.value })))
+            let root = Digest::of(Domain::Cluster, &signed.claims().root.0);
+            Message::Checkpoint(Box::new(keyring.sign(Checkpoint { root, ..*signed.claims() }).into()))
         }
         other => other,
     }

@@ -101,7 +101,7 @@
 //! With it: one or two signed messages of at most 33 KB from each replica, a ruling of 2f+1 of them, and at most two
 //! checkpoint intervals executed again.
 
-use crate::auth::{Certificate, Keyring, Signable, Signed};
+use crate::auth::{Certificate, Claimed, Keyring, Signable, Signed};
 use crate::checkpoint::Checkpoint;
 use crate::cluster::Cluster;
 use crate::digest::Digest;
@@ -196,15 +196,15 @@ wire_struct!(Hopeless { votes, testimonies });
 
 /// What replicas have signed, one each, in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct List<T>(pub Vec<Signed<T>>);
+pub struct List<T>(pub Vec<Claimed<Signed<T>>>);
 
 impl<T: Signable> Wire for List<T> {
     fn encode(&self, out: &mut impl Sink) {
         encode_list(&self.0, out);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
-        let list: Vec<Signed<T>> = reader.list(REPLICAS_MAX)?;
-        if list.windows(2).any(|pair| pair[0].signer >= pair[1].signer) {
+        let list: Vec<Claimed<Signed<T>>> = reader.list(REPLICAS_MAX)?;
+        if list.windows(2).any(|pair| pair[0].signer() >= pair[1].signer()) {
             return Err(WireError::NotCanonical);
         }
         Ok(Self(list))
@@ -212,21 +212,27 @@ impl<T: Signable> Wire for List<T> {
 }
 
 impl<T: Signable> List<T> {
-    fn holds(&self, keyring: &Keyring) -> bool {
-        self.0.iter().all(|signed| keyring.check_signed(signed))
+    /// What others are told of them.
+    pub fn of(signed: Vec<Signed<T>>) -> Self {
+        Self(signed.into_iter().map(Claimed::from).collect())
+    }
+
+    /// The statements, if all of them were signed.
+    fn verify(&self, keyring: &Keyring) -> Option<Vec<&Signed<T>>> {
+        self.0.iter().map(|signed| keyring.verify_in_place(signed)).collect()
     }
 }
 
 impl List<Testimony> {
     /// What all of them are about: one block of an instance.
     fn scope(&self, instance: InstanceId) -> Option<Scope> {
-        let scope = self.0.first()?.value.scope;
-        let about_one = self.0.iter().all(|signed| signed.value.scope == scope);
+        let scope = self.0.first()?.claims().scope;
+        let about_one = self.0.iter().all(|signed| signed.claims().scope == scope);
         (about_one && scope.block.is_some() && scope.base.instance == instance).then_some(scope)
     }
 
     fn effects(&self) -> impl Iterator<Item = &[Digest]> + Clone {
-        self.0.iter().map(|signed| &*signed.value.effects)
+        self.0.iter().map(|signed| &*signed.claims().effects)
     }
 }
 
@@ -249,28 +255,33 @@ impl Ruling {
             Self::Disputed(list) => {
                 let scope = list.scope(instance)?;
                 let verdict = Verdict::Refused(scope.first() + disputed(replicas, list.effects())? as u64);
-                list.holds(keyring).then_some((scope.ruled, verdict))
+                list.verify(keyring).map(|_| (scope.ruled, verdict))
             }
             Self::Unsettled(list) => {
                 let scope = list.scope(instance)?;
-                let holds = is_unsettled(replicas, list.effects()) && list.holds(keyring);
+                let holds = is_unsettled(replicas, list.effects()) && list.verify(keyring).is_some();
                 holds.then_some((scope.ruled, Verdict::Compared))
             }
             Self::Hopeless(Hopeless { votes, testimonies }) => {
                 let scope = testimonies.scope(instance)?;
                 let is_hopeless = votes.0.len() >= replicas.reachable()
-                    && votes.0.iter().all(|vote| vote.value.ruled == scope.ruled && vote.value.instance == instance)
-                    && votes.0.windows(2).all(|pair| pair[0].value.sequence == pair[1].value.sequence)
-                    && only_supported(replicas, votes.0.iter().map(|vote| vote.value.root)).is_none();
+                    && votes
+                        .0
+                        .iter()
+                        .all(|vote| vote.claims().ruled == scope.ruled && vote.claims().instance == instance)
+                    && votes.0.windows(2).all(|pair| pair[0].claims().sequence == pair[1].claims().sequence)
+                    && only_supported(replicas, votes.0.iter().map(|vote| vote.claims().root)).is_none();
                 let contested = contested(replicas, testimonies.effects()).filter(|_| is_hopeless)?;
-                let holds = votes.holds(keyring) && testimonies.holds(keyring);
+                let holds = votes.verify(keyring).is_some() && testimonies.verify(keyring).is_some();
                 holds.then_some((scope.ruled, Verdict::Refused(scope.first() + contested as u64)))
             }
             Self::Right(votes) => {
-                let certificate = right(replicas, votes.0.iter())?;
-                let is_here = certificate.value.instance == instance && certificate.value.is_plausible(cluster);
-                let holds = is_here && votes.holds(keyring);
-                holds.then_some((certificate.value.ruled, Verdict::Right(certificate)))
+                let value = right(replicas, votes.0.iter().map(Claimed::claims))?;
+                let is_here = value.instance == instance && value.is_plausible(cluster);
+                let votes = is_here.then(|| votes.verify(keyring)).flatten()?;
+                let equal = votes.into_iter().filter(|vote| *vote.value() == value);
+                let signatures = equal.map(|vote| (vote.signer(), vote.signature())).collect();
+                Some((value.ruled, Verdict::Right(Certificate { value, signatures })))
             }
         }
     }
@@ -334,35 +345,30 @@ fn known(lists: &[&[Digest]], index: usize) -> impl Iterator<Item = Digest> {
     lists.iter().filter_map(move |list| list.get(index).copied().filter(|effects| *effects != Digest::ZERO))
 }
 
-/// Dissent 7: the root that f+1 of these votes name, if 2f+1 replicas have voted about one checkpoint under one ruling,
-/// and no other root has f+1.
-pub fn right<'a>(
-    replicas: Replicas,
-    votes: impl Iterator<Item = &'a Signed<Checkpoint>> + Clone,
-) -> Option<Certificate<Checkpoint>> {
-    let first = votes.clone().next()?.value;
-    let about_one = |vote: &Signed<Checkpoint>| Checkpoint { root: first.root, ..vote.value } == first;
+/// Dissent 7: the root that f+1 of these votes name, if 2f+1 replicas have voted about one checkpoint under one ruling, and no
+/// other root has f+1.
+pub fn right<'a>(replicas: Replicas, votes: impl Iterator<Item = &'a Checkpoint> + Clone) -> Option<Checkpoint> {
+    let first = *votes.clone().next()?;
+    let about_one = |vote: &Checkpoint| Checkpoint { root: first.root, ..*vote } == first;
     if votes.clone().count() < replicas.reachable() || !votes.clone().all(about_one) {
         return None;
     }
-    let value = only_supported(replicas, votes.clone().map(|vote| vote.value))?;
-    let signatures = votes.filter(|vote| vote.value == value).map(|vote| (vote.signer, vote.signature)).collect();
-    Some(Certificate { value, signatures })
+    only_supported(replicas, votes.copied())
 }
 
-/// Dissent 7: of votes that name two roots with f+1 each, as many as are right about one of them. That may be all that
-/// there will ever be, if a liar has voted for a root and testifies to something else.
+/// Dissent 7: of votes that name two roots with f+1 each, as many as are right about one of them. That may be all that there
+/// will ever be, if a liar has voted for a root and testifies to something else.
 pub fn right_without_some(replicas: Replicas, votes: &[Signed<Checkpoint>]) -> Option<Vec<Signed<Checkpoint>>> {
-    let roots = tally(votes.iter().map(|vote| vote.value.root));
+    let roots = tally(votes.iter().map(|vote| vote.value().root));
     let (root, _) = roots.into_iter().max_by_key(|(_, count)| *count)?;
     let mut others = BTreeMap::new();
     let mut some = votes.to_vec();
     some.retain(|vote| {
-        let count: &mut usize = others.entry(vote.value.root).or_default();
+        let count: &mut usize = others.entry(vote.value().root).or_default();
         *count += 1;
-        vote.value.root == root || *count < replicas.blocking()
+        vote.value().root == root || *count < replicas.blocking()
     });
-    right(replicas, some.iter()).is_some().then_some(some)
+    right(replicas, some.iter().map(Signed::value)).is_some().then_some(some)
 }
 
 /// The only value that f+1 give, if there is exactly one.
@@ -381,17 +387,17 @@ pub(crate) fn tally<T: Ord>(values: impl Iterator<Item = T>) -> BTreeMap<T, usiz
     counts
 }
 
-impl fmt::Display for Signed<Testimony> {
+impl fmt::Display for Claimed<Signed<Testimony>> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Testimony { scope, effects } = &self.value;
+        let Testimony { scope, effects } = &self.claims();
         let block = scope.block.map_or(-1, i64::from);
         write!(f, "TESTIMONY {} r{} b{block} {}", scope.base.sequence, scope.ruled.0, effects.len())
     }
 }
 
-impl Spoken for Signed<Testimony> {
+impl Spoken for Claimed<Signed<Testimony>> {
     fn instance(&self) -> Option<InstanceId> {
-        Some(self.value.scope.base.instance)
+        Some(self.claims().scope.base.instance)
     }
 
     fn addressee(&self) -> Option<ClientId> {

@@ -6,7 +6,7 @@
 //! After a change that is meant: `BEZANT_WRITE_DOCS=1 cargo test -p bezant-core --test golden_bytes`, and a new version
 //! of the protocol if released software speaks the old one.
 
-use bezant_core::auth::{Certificate, Ed25519, Keyring, PublicKeys, SecretKey, Signature, Signed, Suite, Tag};
+use bezant_core::auth::{Certificate, Claimed, Ed25519, Keyring, PublicKeys, SecretKey, Signature, Signed, Suite, Tag};
 use bezant_core::batch::{Batch, Entry, Reference};
 use bezant_core::checkpoint::{Checkpoint, NodeContent, NodeId, TransferMessage};
 use bezant_core::cluster::{ClientAuth, Cluster, Limits};
@@ -69,11 +69,11 @@ fn reply(firmness: Firmness, outcome: Outcome) -> Message {
     Message::Reply(Reply { instance, view, sequence, client: CLIENT, timestamp: TIMESTAMP, firmness, outcome })
 }
 
-fn signed<T>(value: T) -> Signed<T> {
-    Signed { value, signer: ReplicaId(0), signature: SIGNATURE }
+fn signed<T>(value: T) -> Claimed<Signed<T>> {
+    Claimed::signed(value, ReplicaId(0), SIGNATURE)
 }
 
-fn view_change() -> Signed<ViewChange> {
+fn view_change() -> Claimed<Signed<ViewChange>> {
     let claim = |sequence| Claim { sequence: Sequence(sequence), digest: DIGEST, view: View(1) };
     let (prepared, pre_prepared) = (vec![claim(4)], vec![claim(4), claim(5)]);
     signed(ViewChange { view: VIEW, stable: certificate(), prepared, pre_prepared })

@@ -93,7 +93,7 @@ impl Watch {
         let seen = &mut self.evidence;
         match event {
             Event::Said(_, Message::Switch(Switch { message: SwitchMessage::Abort(report), .. })) => {
-                let length = report.value.digests.len() as u64;
+                let length = report.claims().digests.len() as u64;
                 seen.longest_report = seen.longest_report.max(100 * length / self.report_max.max(1));
                 seen.full_reports |= u64::from(length >= self.report_max);
             }

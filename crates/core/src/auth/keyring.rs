@@ -1,7 +1,7 @@
 //! A principal's keys: its own secret, everybody's public keys, the pairwise MAC keys derived from them, and the
 //! count of every operation done with them.
 
-use super::{Certificate, MacKey, SecretKey, Signable, Signature, Signed, Signer, Suite, Tag};
+use super::{Certificate, Claimed, MacKey, SecretKey, Signable, Signature, Signed, Signer, Suite, Tag};
 use crate::cluster::Cluster;
 use crate::digest::{Digest, Domain};
 use crate::ids::{ClientId, IdentityId, Principal, PublicKey, ReplicaId};
@@ -293,13 +293,22 @@ impl Keyring {
     pub fn sign<T: Signable>(&self, value: T) -> Signed<T> {
         let Principal::Replica(signer) = self.me else { panic!("only replicas sign protocol statements") };
         let signature = self.sign_bytes(T::KIND, &value.to_bytes());
-        Signed { value, signer, signature }
+        Signed::new(value, signer, signature)
     }
 
-    /// Whether the signature of a statement is valid.
-    #[must_use]
-    pub fn check_signed<T: Signable>(&self, signed: &Signed<T>) -> bool {
-        self.check_bytes(T::KIND, Principal::Replica(signed.signer), &signed.value.to_bytes(), &signed.signature)
+    /// The statement that somebody is said to have signed, if it did.
+    pub fn verify<T: Signable>(&self, claimed: Claimed<Signed<T>>) -> Option<Signed<T>> {
+        self.holds(&claimed).then(|| claimed.accept())
+    }
+
+    /// The same, where it is.
+    pub fn verify_in_place<'a, T: Signable>(&self, claimed: &'a Claimed<Signed<T>>) -> Option<&'a Signed<T>> {
+        self.holds(claimed).then(|| claimed.accepted())
+    }
+
+    fn holds<T: Signable>(&self, claimed: &Claimed<Signed<T>>) -> bool {
+        let signer = Principal::Replica(claimed.signer());
+        self.check_bytes(T::KIND, signer, &claimed.claims().to_bytes(), &claimed.signature())
     }
 
     /// Whether at least `threshold` distinct replicas validly signed the certificate's value, and nobody else is in it.

@@ -1,4 +1,4 @@
-//! The three grades of trust. See the [module](super).
+//! The grades of trust. See the [module](super).
 
 use super::signature::Signature;
 use crate::cluster::Cluster;
@@ -37,27 +37,128 @@ pub trait Signable: Wire {
     const KIND: u8;
 }
 
-/// A value with its signer and a signature that anybody can check.
+/// What somebody says of a fact, and nobody has checked: what comes from the wire. It alone has an encoding, and
+/// anybody may make one. What it [claims](Claimed::claims) may be looked at, for cheap tests before the dear ones; only
+/// the [`super::Keyring`] makes the fact of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Signed<T> {
-    /// What is claimed.
-    pub value: T,
-    /// Who claims it.
-    pub signer: ReplicaId,
-    /// Over kind, cluster, signer and value.
-    pub signature: Signature,
+pub struct Claimed<F>(F);
+
+impl<F> From<F> for Claimed<F> {
+    /// Whoever is convinced says so; whoever hears it is not.
+    fn from(fact: F) -> Self {
+        Self(fact)
+    }
 }
 
-impl<T: Signable> Wire for Signed<T> {
+impl<F> Claimed<F> {
+    /// The fact, if it is one. For those who have checked it.
+    pub(super) fn accept(self) -> F {
+        self.0
+    }
+
+    /// The same without a move.
+    pub(super) const fn accepted(&self) -> &F {
+        &self.0
+    }
+
+    /// What this replica wrote to its own log, when it was convinced of it: its own word needs no check. For recovery
+    /// only.
+    pub(crate) fn recalled(self) -> F {
+        self.0
+    }
+
+    /// Takes somebody at its word. For those who look on or lie, and decide nothing.
+    #[cfg(feature = "testing")]
+    pub const fn believed(&self) -> &F {
+        &self.0
+    }
+
+    /// Whether this is a fact that is known already, and so needs no check.
+    pub fn says(&self, known: &F) -> bool
+    where
+        F: PartialEq,
+    {
+        self.0 == *known
+    }
+}
+
+/// A value with its signer and a signature, which was made or checked here, and which anybody can check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signed<T> {
+    value: T,
+    signer: ReplicaId,
+    /// Over kind, cluster, signer and value.
+    signature: Signature,
+}
+
+impl<T> Signed<T> {
+    /// Only the keyring may say so.
+    pub(super) const fn new(value: T, signer: ReplicaId, signature: Signature) -> Self {
+        Self { value, signer, signature }
+    }
+
+    /// What was signed.
+    pub const fn value(&self) -> &T {
+        &self.value
+    }
+
+    /// Who signed it.
+    pub const fn signer(&self) -> ReplicaId {
+        self.signer
+    }
+
+    /// What convinces others.
+    pub const fn signature(&self) -> Signature {
+        self.signature
+    }
+
+    /// What others are told of it.
+    pub fn claim(&self) -> Claimed<Self>
+    where
+        T: Clone,
+    {
+        Claimed(self.clone())
+    }
+}
+
+impl<T> Claimed<Signed<T>> {
+    /// Whatever anybody may write.
+    pub const fn signed(value: T, signer: ReplicaId, signature: Signature) -> Self {
+        Self(Signed { value, signer, signature })
+    }
+
+    /// What somebody is said to have signed. Nobody has checked that.
+    pub const fn claims(&self) -> &T {
+        &self.0.value
+    }
+
+    /// The same, to make another claim of it.
+    pub const fn claims_mut(&mut self) -> &mut T {
+        &mut self.0.value
+    }
+
+    /// Who is said to have signed it.
+    pub const fn signer(&self) -> ReplicaId {
+        self.0.signer
+    }
+
+    /// What is to prove it.
+    pub const fn signature(&self) -> Signature {
+        self.0.signature
+    }
+}
+
+impl<T: Signable> Wire for Claimed<Signed<T>> {
     fn encode(&self, out: &mut impl Sink) {
+        let Signed { value, signer, signature } = &self.0;
         out.mark(Mark::Signed(T::KIND));
-        encode_part(&self.value, out);
-        self.signer.encode(out);
-        self.signature.encode(out);
+        encode_part(value, out);
+        signer.encode(out);
+        signature.encode(out);
         out.mark(Mark::End);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
-        Ok(Self { value: Wire::decode(reader)?, signer: Wire::decode(reader)?, signature: Wire::decode(reader)? })
+        Ok(Self::signed(Wire::decode(reader)?, Wire::decode(reader)?, Wire::decode(reader)?))
     }
 }
 

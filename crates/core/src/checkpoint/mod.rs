@@ -12,7 +12,7 @@ pub mod transfer;
 pub use pages::{ChildId, LEVELS, NODE_CHILDREN, NodeContent, NodeId, Pages, Tree, page_digest};
 pub use transfer::{Progress, Transfer, TransferMessage, serve};
 
-use crate::auth::{Certificate, Keyring, Signable, Signed};
+use crate::auth::{Certificate, Claimed, Keyring, Signable, Signed};
 use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::ids::{ClientId, InstanceId, Principal, Sequence};
@@ -76,9 +76,9 @@ pub const fn genesis(instance: InstanceId, root: Digest) -> Certificate<Checkpoi
     }
 }
 
-impl fmt::Display for Signed<Checkpoint> {
+impl fmt::Display for Claimed<Signed<Checkpoint>> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CHECKPOINT {} {:?}", self.value.sequence, self.value.root)
+        write!(f, "CHECKPOINT {} {:?}", self.claims().sequence, self.claims().root)
     }
 }
 
@@ -86,7 +86,7 @@ impl Signable for Checkpoint {
     const KIND: u8 = 2;
 }
 
-impl Spoken for Signed<Checkpoint> {
+impl Spoken for Claimed<Signed<Checkpoint>> {
     fn instance(&self) -> Option<InstanceId> {
         None
     }

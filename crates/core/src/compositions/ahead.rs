@@ -22,8 +22,8 @@ impl<S: Service> Composite<S> {
     pub(super) fn ask_for_stable(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         if self.what(s.cluster, self.instance).part.certifies() {
             // Who has stopped does not answer, but has told in its report.
-            let reports = self.reports.values().filter(|report| report.signer != s.me);
-            let told = reports.filter_map(|report| Some((report.signer, report.value.stable_here()?.clone())));
+            let reports = self.reports.values().filter(|report| report.signer() != s.me);
+            let told = reports.filter_map(|report| Some((report.signer(), report.value().stable_here()?.clone())));
             let mut told: Vec<_> = told.collect();
             told.sort_by_key(|(_, certificate)| core::cmp::Reverse(certificate.value.boundary.position));
             for (from, certificate) in told {

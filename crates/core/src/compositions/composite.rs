@@ -245,7 +245,7 @@ impl<S: Service> Composite<S> {
         match (message, from) {
             (Message::Switch(Switch { message, .. }), from) => match (message, from) {
                 (SwitchMessage::Panic(panic), Principal::Client(_)) => self.on_panic(s, panic.client),
-                (SwitchMessage::Abort(report), Principal::Replica(from)) => self.on_abort(s, from, &report),
+                (SwitchMessage::Abort(report), Principal::Replica(from)) => self.on_abort(s, from, report),
                 (SwitchMessage::Bodies(bodies), Principal::Replica(from)) => self.on_bodies(s, from, bodies),
                 (SwitchMessage::Init(_) | SwitchMessage::Behind(()), Principal::Replica(_)) => {}
                 (message @ (SwitchMessage::Checkpoint(_) | SwitchMessage::Anchor(_)), Principal::Replica(_)) => {

@@ -55,13 +55,13 @@ impl<S: Service> Composite<S> {
 
     /// Switch 2 of [`crate::switching`]: who has stopped in this instance.
     fn check_reports(&self, cluster: &Cluster, me: ReplicaId) {
-        assert!(self.reports.iter().all(|(id, report)| report.signer == *id), "a report is its signer's");
+        assert!(self.reports.iter().all(|(id, report)| report.signer() == *id), "a report is its signer's");
         assert!(self.reports.keys().all(|id| cluster.replicas.contains(*id)), "replicas report");
-        let is_here = self.reports.values().all(|report| report.value.instance == self.instance);
+        let is_here = self.reports.values().all(|report| report.value().instance == self.instance);
         assert!(is_here, "reports of what is over are forgotten");
         let own = self.running().open().and_then(Instance::report);
         assert_eq!(self.reports.contains_key(&me), own.is_some(), "who has stopped says so, and nobody else");
-        assert_eq!(self.reports.get(&me), own.map(|report| &**report), "it is never said differently");
+        assert_eq!(self.reports.get(&me), own, "it is never said differently");
         assert!(self.announced.is_none() || own.is_some(), "only who has stopped says so");
     }
 

@@ -3,7 +3,7 @@
 use super::composite::{BODIES_BYTES_MAX, Composite, LastSwitch};
 use super::resumed::snapshot_at;
 use super::running::Running;
-use crate::auth::Signed;
+use crate::auth::{Claimed, Signed};
 use crate::checkpoint::{TransferMessage, serve};
 use crate::cluster::Cluster;
 use crate::ids::{ClientId, InstanceId, Principal, ReplicaId};
@@ -55,28 +55,28 @@ impl<S: Service> Composite<S> {
         &mut self,
         s: &mut Surroundings<'_, impl Speaker>,
         from: ReplicaId,
-        report: &Signed<AbortReport>,
+        report: Arc<Claimed<Signed<AbortReport>>>,
     ) {
         if self.reports.contains_key(&from) {
             return;
         }
-        if report.signer != from || report.value.instance != self.instance {
+        if report.signer() != from || report.claims().instance != self.instance {
             return s.reject(Principal::Replica(from), Rejection::BadCertificate);
         }
-        if !s.keyring.check_signed(report) {
+        let Some(report) = s.keyring.verify(Arc::unwrap_or_clone(report)) else {
             return s.reject(Principal::Replica(from), Rejection::BadSignature);
-        }
+        };
         let what = self.what(s.cluster, self.instance);
-        if !report.value.check(s.cluster, s.keyring, &what) {
+        if !report.value().check(s.cluster, s.keyring, &what) {
             return s.reject(Principal::Replica(from), Rejection::BadCertificate);
         }
         let ring = self.running_mut().open_mut().and_then(Instance::certifying_mut);
-        if let (Some(ring), Some(stable)) = (ring, report.value.stable_here()) {
+        if let (Some(ring), Some(stable)) = (ring, report.value().stable_here()) {
             // It says nothing more itself; others may still need that to come to their end.
             ring.on_stable(s, from, stable.clone());
         }
         s.step("Switch 2");
-        self.reports.insert(from, report.clone());
+        self.reports.insert(from, report);
         assert!(self.reports.len() <= s.cluster.replicas.n(), "one report of each replica");
         self.stopped_at.get_or_insert(s.now);
     }
@@ -91,7 +91,7 @@ impl<S: Service> Composite<S> {
         }
         // A correct one among f+1 has seen it: without this, which replicas stop by themselves would decide whether the
         // proof says so.
-        let low_load = self.reports.values().filter(|report| report.value.low_load).count() >= weak;
+        let low_load = self.reports.values().filter(|report| report.value().low_load).count() >= weak;
         if let Some(instance) = self.running_mut().open_mut() {
             instance.stop(s, StopReason::OthersStopped, low_load);
         }
@@ -151,8 +151,8 @@ impl<S: Service> Composite<S> {
         s.step("Switch 2");
         self.announced = Some(s.now);
         self.stopped_at.get_or_insert(s.now);
-        self.reports.insert(s.me, (*report).clone());
-        s.send(Destination::Replicas, self.switch(SwitchMessage::Abort(report)));
+        s.send(Destination::Replicas, self.switch(SwitchMessage::Abort(Arc::new(report.claim()))));
+        self.reports.insert(s.me, report);
         s.set_timer(ReplicaTimer::Abort, s.now + s.cluster.limits.status_interval);
     }
 

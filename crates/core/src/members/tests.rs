@@ -288,7 +288,7 @@ fn forged_at(
     let stamp = |id: u8| {
         let cookie = crate::joining::Cookie { key, nonce: chosen, time: net.now };
         let signed = net.keyring(r(id)).sign(cookie);
-        crate::joining::Stamp { replica: signed.signer, time: net.now, signature: signed.signature }
+        crate::joining::Stamp { replica: signed.signer(), time: net.now, signature: signed.signature() }
     };
     let mut stamps = alloc::vec![stamp(0), stamp(1)];
     change(&mut stamps);

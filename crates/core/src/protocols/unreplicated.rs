@@ -84,7 +84,7 @@ impl<S: Service> Abortable for Unreplicated<S> {
         &self.what
     }
 
-    fn report(&self) -> Option<&Arc<Signed<AbortReport>>> {
+    fn report(&self) -> Option<&Signed<AbortReport>> {
         None
     }
 

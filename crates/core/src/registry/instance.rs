@@ -200,7 +200,7 @@ impl<S: Service> Instance<S> {
     }
 
     /// See [`Abortable::report`].
-    pub(crate) fn report(&self) -> Option<&Arc<Signed<AbortReport>>> {
+    pub(crate) fn report(&self) -> Option<&Signed<AbortReport>> {
         each!(self, instance => instance.report())
     }
 
@@ -310,13 +310,13 @@ impl<S: Service> Instance<S> {
     pub(crate) fn check_invariants(&self, cluster: &Cluster, me: ReplicaId) {
         each!(self, instance => instance.check_invariants(cluster, me));
         if let Some(report) = self.report() {
-            assert_eq!(report.signer, me, "a replica reports what it has logged itself");
-            assert!(report.value.digests.len() as u64 <= cluster.inherited_bound(), "others accept the report");
-            assert!(report.value.boundaries.len() <= BOUNDARIES_MAX, "others can read the report");
-            assert!(report.value.boundaries.is_sorted(), "a report lists checkpoints in their order");
-            let end = report.value.end();
+            assert_eq!(report.signer(), me, "a replica reports what it has logged itself");
+            assert!(report.value().digests.len() as u64 <= cluster.inherited_bound(), "others accept the report");
+            assert!(report.value().boundaries.len() <= BOUNDARIES_MAX, "others can read the report");
+            assert!(report.value().boundaries.is_sorted(), "a report lists checkpoints in their order");
+            let end = report.value().end();
             assert!(end <= self.ledger().log.length(), "what is reported is logged (abs-S13)");
-            let beyond = report.value.boundaries.iter().find(|boundary| boundary.position > end);
+            let beyond = report.value().boundaries.iter().find(|boundary| boundary.position > end);
             assert_eq!(beyond, None, "no checkpoint is reported beyond what is listed");
         }
     }

@@ -3,7 +3,7 @@
 //! A frame is `encode(message)` followed by a 16-byte MAC of the sender for the receiver. The message says what the MAC
 //! [covers](Cover); one that carries its authentication inside has none. `docs/wire.md` has the bytes.
 
-use crate::auth::{Keyring, Signed, Tag, Verified};
+use crate::auth::{Claimed, Keyring, Signed, Tag, Verified};
 use crate::checkpoint::{Checkpoint, TransferMessage};
 use crate::cluster::Cluster;
 use crate::digest::{Digest, Domain};
@@ -73,7 +73,7 @@ messages! {
     /// PBFT between replicas.
     3 => Ordering(Ordering),
     /// A signed checkpoint vote between replicas.
-    4 => Checkpoint(Box<Signed<Checkpoint>>),
+    4 => Checkpoint(Box<Claimed<Signed<Checkpoint>>>),
     /// State transfer between replicas.
     5 => Transfer(TransferMessage),
     /// About instances, between replicas and clients.
@@ -99,7 +99,7 @@ messages! {
     /// How fast the ring is, between replicas.
     16 => RingPace(RingPace),
     /// What a replica's requests did, between replicas.
-    17 => Testimony(Box<Signed<Testimony>>),
+    17 => Testimony(Box<Claimed<Signed<Testimony>>>),
     /// What a new protocol says.
     #[cfg(test)]
     255 => Sample(crate::protocols::sample::Pass),

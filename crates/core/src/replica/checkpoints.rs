@@ -43,7 +43,7 @@ impl<S: Service> Replica<S> {
         let tree = ledger.estate.version(value.sequence).filter(|tree| tree.root() == value.root)?.clone();
         let signatures = signatures.cloned().unwrap_or_else(|| {
             let signed = self.keyring.sign(value);
-            vec![(signed.signer, signed.signature)]
+            vec![(signed.signer(), signed.signature())]
         });
         Some(Snapshot { certificate: Certificate { value, signatures }, tree })
     }

@@ -52,7 +52,7 @@ pub trait Abortable {
     /// What it is.
     fn what(&self) -> &Specification;
     /// The abort report, once stopped.
-    fn report(&self) -> Option<&Arc<Signed<AbortReport>>>;
+    fn report(&self) -> Option<&Signed<AbortReport>>;
     /// State and history.
     fn ledger(&self) -> &Ledger<Self::Service>;
     /// Clients whose requests it has perhaps not answered.

@@ -1,7 +1,7 @@
 //! What is said about instances rather than within one.
 
 use super::report::{AbortReport, Proof};
-use crate::auth::{Keyring, Signed};
+use crate::auth::{Claimed, Keyring, Signed};
 use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::history::{Boundary, LogEntry};
@@ -68,7 +68,7 @@ pub enum SwitchMessage {
     /// A replica to a client: the instance named runs here. f+1 of these convince.
     Active(ClientId),
     /// A replica to every other: it has stopped in the instance.
-    Abort(Arc<Signed<AbortReport>>),
+    Abort(Arc<Claimed<Signed<AbortReport>>>),
     /// A replica to others: the instance runs here, and this proves that it may.
     Init(Arc<Proof>),
     /// A replica to another: it runs the instance named and nothing later.
@@ -117,8 +117,8 @@ impl fmt::Display for Switch {
             SwitchMessage::Panic(panic) => write!(f, "PANIC {instance} {} {}", panic.client, panic.timestamp),
             SwitchMessage::Active(client) => write!(f, "ACTIVE {instance} to {client}"),
             SwitchMessage::Abort(signed) => {
-                let report = &signed.value;
-                write!(f, "ABORT {instance} of {} p{}..p{}", signed.signer, report.anchor.position, report.end())
+                let report = &signed.claims();
+                write!(f, "ABORT {instance} of {} p{}..p{}", signed.signer(), report.anchor.position, report.end())
             }
             SwitchMessage::Init(proof) => write!(f, "INIT {instance} with {} reports", proof.reports.len()),
             SwitchMessage::Behind(()) => write!(f, "BEHIND {instance}"),

@@ -2,7 +2,7 @@
 
 use super::certificate::Stable;
 use super::report::{AbortReport, ENTRIES_MAX as REPORT_ENTRIES_MAX, Proof};
-use crate::auth::{Certificate, Signed};
+use crate::auth::{Certificate, Claimed, Signed};
 use crate::checkpoint::Snapshot;
 use crate::digest::Digest;
 use crate::history::{Boundary, LogEntry};
@@ -46,7 +46,7 @@ pub enum HistoryRecord {
     /// All n replicas have this checkpoint of a speculative instance.
     Anchored(Boundary),
     /// The instance stopped here, and this was said about it.
-    Stopped(Arc<Signed<AbortReport>>),
+    Stopped(Arc<Claimed<Signed<AbortReport>>>),
     /// The log begins with a snapshot of the anchor of this speculative instance.
     Begun(Begun),
     /// This replica lost its log, and may have spoken in any instance up to this one of a composition.
@@ -186,7 +186,7 @@ impl HistoryRecord {
     /// See [`Recorded::log_bytes`].
     pub fn log_bytes(&self) -> usize {
         let of_proof =
-            |proof: &Proof| -> usize { proof.reports.iter().map(|report| 32 * report.value.digests.len()).sum() };
+            |proof: &Proof| -> usize { proof.reports.iter().map(|report| 32 * report.claims().digests.len()).sum() };
         match self {
             Self::Logged(entries) | Self::Bodies(entries) => {
                 entries.iter().map(|entry| RECORD_ALLOWANCE + entry.request.operation.len()).sum()
@@ -196,7 +196,7 @@ impl HistoryRecord {
                 RECORD_ALLOWANCE + proof.as_ref().map_or(0, |proof| of_proof(proof)) + 32 * above.len()
             }
             Self::Named(digests) => RECORD_ALLOWANCE + 32 * digests.len(),
-            Self::Stopped(report) => RECORD_ALLOWANCE + 32 * report.value.digests.len(),
+            Self::Stopped(report) => RECORD_ALLOWANCE + 32 * report.claims().digests.len(),
             Self::Stable(_) | Self::Anchored(_) | Self::Abstain(_) => RECORD_ALLOWANCE,
         }
     }

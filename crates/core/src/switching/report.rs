@@ -64,7 +64,7 @@ mod history;
 pub use history::AbortHistory;
 
 use super::certificate::{Certificates, Prepared, Stable};
-use crate::auth::{Certificate, Keyring, Signable, Signed};
+use crate::auth::{Certificate, Claimed, Keyring, Signable, Signed};
 use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::history::Boundary;
@@ -224,7 +224,7 @@ impl AbortReport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof {
     /// The reports.
-    pub reports: Vec<Signed<AbortReport>>,
+    pub reports: Vec<Claimed<Signed<AbortReport>>>,
 }
 
 impl Wire for Proof {
@@ -232,8 +232,8 @@ impl Wire for Proof {
         encode_list(&self.reports, out);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
-        let reports: Vec<Signed<AbortReport>> = reader.list(REPLICAS_MAX)?;
-        if reports.is_empty() || reports.windows(2).any(|pair| pair[0].signer >= pair[1].signer) {
+        let reports: Vec<Claimed<Signed<AbortReport>>> = reader.list(REPLICAS_MAX)?;
+        if reports.is_empty() || reports.windows(2).any(|pair| pair[0].signer() >= pair[1].signer()) {
             return Err(WireError::NotCanonical);
         }
         Ok(Self { reports })
@@ -249,9 +249,9 @@ impl Proof {
         let mut chosen: Vec<&Signed<AbortReport>> = Vec::new();
         let needed = reports_needed(what.part.ending(), what.replicas);
         if what.part.ending() == Ending::Agreed {
-            let equal = |to: &Signed<AbortReport>| reports.clone().filter(|other| other.value == to.value).count();
+            let equal = |to: &Signed<AbortReport>| reports.clone().filter(|other| other.value() == to.value()).count();
             let agreed = reports.clone().find(|report| equal(report) >= needed)?;
-            chosen.extend(reports.filter(|report| report.value == agreed.value).take(needed));
+            chosen.extend(reports.filter(|report| report.value() == agreed.value()).take(needed));
         } else {
             chosen.extend(reports.take(needed));
             if chosen.len() < needed {
@@ -259,14 +259,14 @@ impl Proof {
             }
         }
         assert_eq!(chosen.len(), needed, "a proof has as many reports as it needs");
-        chosen.sort_by_key(|report| report.signer);
-        assert!(chosen.is_sorted_by(|one, next| one.signer < next.signer), "nobody reports twice");
-        Some(Self { reports: chosen.into_iter().cloned().collect() })
+        chosen.sort_by_key(|report| report.signer());
+        assert!(chosen.is_sorted_by(|one, next| one.signer() < next.signer()), "nobody reports twice");
+        Some(Self { reports: chosen.into_iter().map(Signed::claim).collect() })
     }
 
     /// The instance that aborted.
     pub fn instance(&self) -> InstanceId {
-        self.reports[0].value.instance
+        self.reports[0].claims().instance
     }
 
     /// Checks number, signers, signatures and certificates of the reports. They are of the instance that this
@@ -275,17 +275,17 @@ impl Proof {
     pub fn check(&self, cluster: &Cluster, keyring: &Keyring, what: &Specification) -> bool {
         let instance = self.instance();
         let ending = what.part.ending();
-        let sound = |report: &Signed<AbortReport>| {
-            report.value.instance == instance
-                && what.replicas.contains(report.signer)
-                && (ending != Ending::Agreed || report.value == self.reports[0].value)
+        let sound = |report: &Claimed<Signed<AbortReport>>| {
+            report.claims().instance == instance
+                && what.replicas.contains(report.signer())
+                && (ending != Ending::Agreed || report.claims() == self.reports[0].claims())
         };
         instance == what.number
             && self.reports.len() == reports_needed(ending, what.replicas)
             && self.reports.iter().all(sound)
-            && self.reports.windows(2).all(|pair| pair[0].signer < pair[1].signer)
-            && self.reports.iter().all(|report| keyring.check_signed(report))
-            && self.reports.iter().all(|report| report.value.check(cluster, keyring, what))
+            && self.reports.windows(2).all(|pair| pair[0].signer() < pair[1].signer())
+            && self.reports.iter().all(|report| keyring.verify_in_place(report).is_some())
+            && self.reports.iter().all(|report| report.claims().check(cluster, keyring, what))
     }
 
     /// The history that the next instance begins with, of a proof that was [checked](Self::check) or made of reports
@@ -319,14 +319,14 @@ impl Proof {
         beside.retain(|path| dropped || members.contains(path));
         let known = paths.known(replicas).filter(|known| known.position >= anchor.position && on_it(known));
         let (anchor, boundaries) = begin_at(anchor, known);
-        let low_load = self.reports.iter().filter(|report| report.value.low_load).count() >= replicas.weak();
+        let low_load = self.reports.iter().filter(|report| report.claims().low_load).count() >= replicas.weak();
         Some(AbortHistory {
             position,
             anchor,
             boundaries,
-            digests: self.reports[lowest].value.digests[skipped..length].to_vec(),
+            digests: self.reports[lowest].claims().digests[skipped..length].to_vec(),
             histories: paths.histories[lowest][skipped..=length].to_vec(),
-            holders: beside.iter().map(|path| self.reports[*path].signer).collect(),
+            holders: beside.iter().map(|path| self.reports[*path].signer()).collect(),
             low_load,
             certificate: paths.certificate(anchor),
         })
@@ -335,17 +335,17 @@ impl Proof {
 
 /// The histories that the reports of a proof list, by the place of the report in it.
 struct Paths<'a> {
-    reports: &'a [Signed<AbortReport>],
+    reports: &'a [Claimed<Signed<AbortReport>>],
     histories: Vec<Vec<Digest>>,
 }
 
 impl<'a> Paths<'a> {
-    fn of(reports: &'a [Signed<AbortReport>]) -> Self {
-        Self { reports, histories: reports.iter().map(|report| report.value.histories()).collect() }
+    fn of(reports: &'a [Claimed<Signed<AbortReport>>]) -> Self {
+        Self { reports, histories: reports.iter().map(|report| report.claims().histories()).collect() }
     }
 
     fn anchor(&self, path: usize) -> Boundary {
-        self.reports[path].value.anchor
+        self.reports[path].claims().anchor
     }
 
     /// The digest of the history at a position that a report lists.
@@ -365,8 +365,8 @@ impl<'a> Paths<'a> {
     fn longest_shared(&self, replicas: Replicas) -> Option<(u64, Vec<usize>)> {
         // Only where f+1 reports have something to say: a liar's lowest or highest position costs nobody time
         // (abs-K20).
-        let begins = self.reports.iter().map(|report| Reverse(report.value.anchor.position));
-        let ends = self.reports.iter().map(|report| report.value.end());
+        let begins = self.reports.iter().map(|report| Reverse(report.claims().anchor.position));
+        let ends = self.reports.iter().map(|report| report.claims().end());
         let (Reverse(begin), end) = (replicas.reached(begins)?, replicas.reached(ends)?);
         let places = 0..self.reports.len();
         (begin..=end).rev().find_map(|position| {
@@ -381,7 +381,7 @@ impl<'a> Paths<'a> {
 
     /// Where everybody may begin: the highest anchor that is certified, or has f+1 of them there or above.
     fn certain(&self, replicas: Replicas) -> Option<u64> {
-        let reached = replicas.reached(self.reports.iter().map(|report| report.value.anchor.position));
+        let reached = replicas.reached(self.reports.iter().map(|report| report.claims().anchor.position));
         self.certified_anchors().map(|anchor| anchor.position).chain(reached).max()
     }
 
@@ -390,7 +390,7 @@ impl<'a> Paths<'a> {
     }
 
     fn stable(&self) -> impl Iterator<Item = &Certificate<Stable>> {
-        self.reports.iter().filter_map(|report| report.value.certificates.stable.as_ref())
+        self.reports.iter().filter_map(|report| report.claims().certificates.stable.as_ref())
     }
 
     /// What proves this anchor, if one of the reports has it.
@@ -418,14 +418,14 @@ impl<'a> Paths<'a> {
     fn longest_certified(&self, replicas: Replicas) -> Option<AbortHistory> {
         let certain = self.certain(replicas)?;
         let mut certified: Vec<usize> =
-            (0..self.reports.len()).filter(|path| self.reports[*path].value.is_certified()).collect();
-        certified.sort_by_key(|path| Reverse(self.reports[*path].value.end()));
+            (0..self.reports.len()).filter(|path| self.reports[*path].claims().is_certified()).collect();
+        certified.sort_by_key(|path| Reverse(self.reports[*path].claims().end()));
         let usable = |path: usize| {
             let beginning = self.beginning(path, certain)?;
-            (certain <= self.reports[path].value.end()).then_some((path, beginning))
+            (certain <= self.reports[path].claims().end()).then_some((path, beginning))
         };
         let (path, beginning) = certified.into_iter().find_map(usable)?;
-        let (report, first) = (&self.reports[path].value, &self.reports[beginning].value);
+        let (report, first) = (self.reports[path].claims(), self.reports[beginning].claims());
         let offset = |list: &AbortReport, position: u64| (position - list.anchor.position) as usize;
         let mut digests = Vec::new();
         if beginning != path && certain < report.anchor.position {
@@ -444,8 +444,10 @@ impl<'a> Paths<'a> {
         let anchor = Boundary { position: certain, history: histories[0], root: Digest::ZERO };
         let (anchor, boundaries) = begin_at(anchor, self.known(replicas).filter(on_it));
         let signers = report.certificates.prepared.iter().flat_map(|certificate| &certificate.signatures);
-        let holders: BTreeSet<ReplicaId> =
-            signers.map(|(signer, _)| *signer).chain([path, beginning].map(|path| self.reports[path].signer)).collect();
+        let holders: BTreeSet<ReplicaId> = signers
+            .map(|(signer, _)| *signer)
+            .chain([path, beginning].map(|path| self.reports[path].signer()))
+            .collect();
         Some(AbortHistory {
             position: report.end(),
             anchor,
@@ -461,9 +463,9 @@ impl<'a> Paths<'a> {
     /// Checkpoints that f+1 reports attest.
     fn attested(&self, replicas: Replicas) -> impl Iterator<Item = Boundary> {
         let attest = |known: &Boundary| {
-            self.reports.iter().filter(|report| report.value.attested().any(|other| other == known)).count()
+            self.reports.iter().filter(|report| report.claims().attested().any(|other| other == known)).count()
         };
-        let all = self.reports.iter().flat_map(|report| report.value.attested());
+        let all = self.reports.iter().flat_map(|report| report.claims().attested());
         all.copied().filter(move |known| attest(known) >= replicas.weak())
     }
 }

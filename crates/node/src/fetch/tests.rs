@@ -40,7 +40,7 @@ impl Files {
             let me = Principal::Replica(ReplicaId(number));
             let keyring =
                 Keyring::new(&Ed25519, &self.config.to_cluster(), me, secret, self.config.public_keys()).unwrap();
-            (ReplicaId(number), keyring.sign(value).signature)
+            (ReplicaId(number), keyring.sign(value).signature())
         };
         Certificate { value, signatures: signers.iter().map(sign).collect() }
     }

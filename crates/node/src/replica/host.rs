@@ -405,7 +405,7 @@ mod tests {
                     };
                     let signed = self.0.sign(value);
                     for _ in 0..AT_ONCE {
-                        out.send(Destination::Replicas, Message::Checkpoint(Box::new(signed.clone())));
+                        out.send(Destination::Replicas, Message::Checkpoint(Box::new(signed.claim())));
                     }
                 }
                 _ => return,

@@ -119,7 +119,7 @@ impl AbortEquivocation {
 
     fn say(&self, liar: &mut Liar<'_>, to: Principal, own: &AbortReport) {
         let lie = self.report(liar.rng, own, liar.cluster.history_bound());
-        let (instance, signed) = (lie.instance, Arc::new(liar.keyring.sign(lie)));
+        let (instance, signed) = (lie.instance, Arc::new(liar.keyring.sign(lie).into()));
         liar.say(to, &Message::Switch(Switch { instance, message: SwitchMessage::Abort(signed) }));
     }
 }
@@ -128,7 +128,7 @@ impl Behaviour for AbortEquivocation {
     fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
         match message {
             Message::Switch(Switch { message: SwitchMessage::Abort(signed), .. }) => {
-                self.say(liar, to, &signed.value);
+                self.say(liar, to, signed.claims());
             }
             _ => liar.say(to, message),
         }
@@ -140,15 +140,15 @@ impl Behaviour for AbortEquivocation {
             if self.heard.len() == MEMORY_MAX {
                 self.heard.remove(0);
             }
-            self.heard.push(signed.value.clone());
-            let answered = self.answered.entry(signed.value.instance).or_default();
+            self.heard.push(signed.claims().clone());
+            let answered = self.answered.entry(signed.claims().instance).or_default();
             *answered += 1;
             if *answered > ANSWERS_MAX {
                 return true;
             }
             for to in liar.others() {
                 if liar.rng.coin() {
-                    self.say(liar, to, &signed.value);
+                    self.say(liar, to, signed.claims());
                 }
             }
         }

@@ -3,7 +3,7 @@
 //! Backup.
 
 use super::{Behaviour, Liar};
-use bezant_core::auth::Signed;
+use bezant_core::auth::{Claimed, Signed};
 use bezant_core::batch::{Batch, Entry};
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::ids::{InstanceId, Principal};
@@ -18,14 +18,14 @@ const MEMORY_MAX: usize = 24;
 
 #[derive(Debug, Default)]
 pub(super) struct BogusProof {
-    heard: Vec<Signed<AbortReport>>,
+    heard: Vec<Claimed<Signed<AbortReport>>>,
     latest: InstanceId,
 }
 
 impl BogusProof {
     fn proof(&self, liar: &mut Liar<'_>) -> Option<Proof> {
         let model = self.heard.get(liar.rng.below(self.heard.len() as u64 + 1) as usize)?;
-        let mut lie = model.value.clone();
+        let mut lie = model.claims().clone();
         let far = *liar.rng.pick(&[0, 1, 1 << 40, u64::MAX - 1]);
         match liar.rng.below(4) {
             0 => lie.instance = self.latest,
@@ -33,15 +33,15 @@ impl BogusProof {
             2 => lie.anchor.position = lie.anchor.position.saturating_add(far),
             _ => lie.digests.push(Digest::of(Domain::Trace, &far.to_le_bytes())),
         }
-        let own = liar.keyring.sign(lie.clone());
-        let mut reports: Vec<Signed<AbortReport>> = Vec::new();
+        let own = Claimed::from(liar.keyring.sign(lie.clone()));
+        let mut reports: Vec<Claimed<Signed<AbortReport>>> = Vec::new();
         for signer in liar.cluster.replicas.iter().take(liar.cluster.replicas.strong()) {
-            let known = self.heard.iter().rev().find(|signed| signed.signer == signer).filter(|_| liar.rng.coin());
+            let known = self.heard.iter().rev().find(|signed| signed.signer() == signer).filter(|_| liar.rng.coin());
             reports.push(match known {
                 _ if signer == liar.me => own.clone(),
                 Some(signed) => signed.clone(),
                 // In another's name, with the liar's signature.
-                None => Signed { signer, ..own.clone() },
+                None => Claimed::signed(lie.clone(), signer, own.signature()),
             });
         }
         if liar.rng.per_mille(300) {

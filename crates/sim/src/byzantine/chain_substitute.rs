@@ -8,7 +8,7 @@
 use super::split_order::forged;
 use super::{Behaviour, Liar, ring_forger};
 use crate::rng::Rng;
-use bezant_core::auth::Signed;
+use bezant_core::auth::{Claimed, Signed};
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::history::LogEntry;
 use bezant_core::ids::{InstanceId, Principal, ReplicaId};
@@ -23,7 +23,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct ChainSubstitute {
     /// What others reported of the last instance that stopped.
-    heard: BTreeMap<ReplicaId, Signed<AbortReport>>,
+    heard: BTreeMap<ReplicaId, Claimed<Signed<AbortReport>>>,
     stopped: InstanceId,
     /// The history that the places after it were made to begin the instance with, and have by now.
     fed: Option<(InstanceId, Digest)>,
@@ -65,11 +65,11 @@ impl ChainSubstitute {
         if !matches!(what.part, Part::Chain | Part::RingFast) {
             return;
         }
-        let mut copied: Vec<_> = self.heard.values().map(|signed| signed.value.clone()).collect();
+        let mut copied: Vec<_> = self.heard.values().map(|signed| signed.claims().clone()).collect();
         copied.sort_by_key(|report| report.digests.len());
         let Some(lie) = copied.get(liar.rng.below(copied.len() as u64) as usize) else { return };
         let own = liar.keyring.sign(lie.clone());
-        let reports = self.heard.values().chain([&own]);
+        let reports = self.heard.values().map(Claimed::believed).chain([&own]);
         let ended = liar.cluster.specification(self.stopped);
         let Some(proof) = Proof::assemble(&ended, reports) else { return };
         let Some(history) = proof.abort_history(&ended) else { return };
@@ -142,13 +142,13 @@ impl Behaviour for ChainSubstitute {
 
     fn receive(&mut self, liar: &mut Liar<'_>, incoming: &Incoming) -> bool {
         if let Message::Switch(Switch { message: SwitchMessage::Abort(signed), .. }) = &*incoming.message
-            && signed.value.instance >= self.stopped
+            && signed.claims().instance >= self.stopped
         {
-            if signed.value.instance > self.stopped {
-                self.stopped = signed.value.instance;
+            if signed.claims().instance > self.stopped {
+                self.stopped = signed.claims().instance;
                 self.heard.clear();
             }
-            self.heard.insert(signed.signer, (**signed).clone());
+            self.heard.insert(signed.signer(), (**signed).clone());
             // As soon as it is possible: the honest proof must come second.
             if self.heard.len() + 1 == liar.cluster.replicas.strong() {
                 self.feed(liar);

@@ -5,7 +5,7 @@
 use super::abort_equivocation::twist;
 use super::{Behaviour, Liar};
 use crate::rng::Rng;
-use bezant_core::auth::Signed;
+use bezant_core::auth::{Claimed, Signed};
 use bezant_core::ids::{InstanceId, Principal, ReplicaId};
 use bezant_core::registry::{Incoming, Message};
 use bezant_core::switching::{AbortReport, Proof, Switch, SwitchMessage};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 #[derive(Debug)]
 pub(super) struct DifferentProofs {
-    heard: BTreeMap<ReplicaId, Signed<AbortReport>>,
+    heard: BTreeMap<ReplicaId, Claimed<Signed<AbortReport>>>,
     stopped: InstanceId,
     /// Reports of its own that are neither its own nor another's, per mille.
     twisted: u64,
@@ -29,24 +29,24 @@ impl DifferentProofs {
     }
 
     /// What it says that it had: what another had, or what nobody had.
-    fn own(&self, liar: &mut Liar<'_>) -> Option<Signed<AbortReport>> {
+    fn own(&self, liar: &mut Liar<'_>) -> Option<Claimed<Signed<AbortReport>>> {
         let reports: Vec<_> = self.heard.values().collect();
-        let model = &reports.get(liar.rng.below(reports.len() as u64) as usize)?.value;
+        let model = reports.get(liar.rng.below(reports.len() as u64) as usize)?.claims();
         let bound = liar.cluster.history_bound();
         let value = if liar.rng.per_mille(self.twisted) { twist(liar.rng, model, bound) } else { model.clone() };
-        Some(liar.keyring.sign(value))
+        Some(liar.keyring.sign(value).into())
     }
 
     fn prove(&self, liar: &mut Liar<'_>, to: Principal) {
         let next = InstanceId(self.stopped.0 + 1);
         let what = liar.cluster.specification(self.stopped);
-        let mut reports: Vec<Signed<AbortReport>> =
-            self.heard.values().filter(|report| report.signer != liar.me).cloned().collect();
+        let mut reports: Vec<Claimed<Signed<AbortReport>>> =
+            self.heard.values().filter(|report| report.signer() != liar.me).cloned().collect();
         liar.rng.shuffle(&mut reports);
         reports.truncate(liar.cluster.replicas.strong() - 1);
         reports.extend(self.own(liar));
-        reports.sort_by_key(|report| report.signer);
-        let Some(proof) = Proof::assemble(&what, reports.iter()) else { return };
+        reports.sort_by_key(Claimed::signer);
+        let Some(proof) = Proof::assemble(&what, reports.iter().map(Claimed::believed)) else { return };
         let message = SwitchMessage::Init(Arc::new(proof));
         liar.say(to, &Message::Switch(Switch { instance: next, message }));
     }
@@ -67,13 +67,13 @@ impl Behaviour for DifferentProofs {
 
     fn receive(&mut self, liar: &mut Liar<'_>, incoming: &Incoming) -> bool {
         if let Message::Switch(Switch { message: SwitchMessage::Abort(signed), .. }) = &*incoming.message
-            && signed.value.instance >= self.stopped
+            && signed.claims().instance >= self.stopped
         {
-            if signed.value.instance > self.stopped {
-                self.stopped = signed.value.instance;
+            if signed.claims().instance > self.stopped {
+                self.stopped = signed.claims().instance;
                 self.heard.clear();
             }
-            let is_news = self.heard.insert(signed.signer, (**signed).clone()).is_none();
+            let is_news = self.heard.insert(signed.signer(), (**signed).clone()).is_none();
             if is_news && self.heard.len() + 1 >= liar.cluster.replicas.strong() {
                 for to in liar.others() {
                     self.prove(liar, to);

@@ -29,9 +29,10 @@ impl Behaviour for FalseStop {
     fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
         self.latest = self.latest.max(message.instance().unwrap_or_default());
         if let Message::Switch(Switch { instance, message: SwitchMessage::Abort(signed) }) = message {
-            self.report = Some(signed.value.clone());
+            self.report = Some(signed.claims().clone());
             if !self.stubborn {
-                let signed = Arc::new(liar.keyring.sign(AbortReport { low_load: true, ..signed.value.clone() }));
+                let signed =
+                    Arc::new(liar.keyring.sign(AbortReport { low_load: true, ..signed.claims().clone() }).into());
                 let message = SwitchMessage::Abort(signed);
                 liar.say(to, &Message::Switch(Switch { instance: *instance, message }));
             }
@@ -52,7 +53,7 @@ impl Behaviour for FalseStop {
             return;
         }
         let instance = self.latest;
-        let signed = Arc::new(liar.keyring.sign(AbortReport { instance, low_load: true, ..last }));
+        let signed = Arc::new(liar.keyring.sign(AbortReport { instance, low_load: true, ..last }).claim());
         for to in liar.others() {
             let message = SwitchMessage::Abort(signed.clone());
             liar.say(to, &Message::Switch(Switch { instance, message }));

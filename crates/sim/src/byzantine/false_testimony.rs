@@ -2,7 +2,7 @@
 //! blocks that do not exist; and rulings that follow from that.
 
 use super::{Behaviour, Liar};
-use bezant_core::auth::Signed;
+use bezant_core::auth::{Claimed, Signed};
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::dissent::{List, Ruling, Testimony};
 use bezant_core::ids::Principal;
@@ -15,7 +15,7 @@ const MEMORY_MAX: usize = 16;
 
 #[derive(Debug, Default)]
 pub(super) struct FalseTestimony {
-    heard: BTreeMap<(u8, bool), Signed<Testimony>>,
+    heard: BTreeMap<(u8, bool), Claimed<Signed<Testimony>>>,
 }
 
 /// The same with other effects from some request on, or fewer, or more.
@@ -42,12 +42,13 @@ fn falsified(liar: &mut Liar<'_>, testimony: &Testimony) -> Testimony {
 impl FalseTestimony {
     /// A ruling out of whatever was said, true or not.
     fn rule(&self, liar: &mut Liar<'_>) {
-        let mut list: Vec<Signed<Testimony>> = self.heard.values().filter(|_| liar.rng.coin()).cloned().collect();
-        let Some(first) = list.first().map(|signed| signed.value.clone()) else { return };
+        let mut list: Vec<Claimed<Signed<Testimony>>> =
+            self.heard.values().filter(|_| liar.rng.coin()).cloned().collect();
+        let Some(first) = list.first().map(|signed| signed.claims().clone()) else { return };
         let own = falsified(liar, &first);
-        list.push(liar.keyring.sign(own));
-        list.sort_by_key(|signed| signed.signer);
-        list.dedup_by_key(|signed| signed.signer);
+        list.push(liar.keyring.sign(own).into());
+        list.sort_by_key(Claimed::signer);
+        list.dedup_by_key(|signed| signed.signer());
         let ruling = if liar.rng.coin() { Ruling::Disputed(List(list)) } else { Ruling::Unsettled(List(list)) };
         let instance = first.scope.base.instance;
         let request = Request::ruling(instance, liar.me, first.scope.ruled, &ruling);
@@ -60,20 +61,20 @@ impl FalseTestimony {
 impl Behaviour for FalseTestimony {
     fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
         let Message::Testimony(signed) = message else { return liar.say(to, message) };
-        let lie = falsified(liar, &signed.value);
+        let lie = falsified(liar, signed.claims());
         let signed = liar.keyring.sign(lie);
-        liar.say(to, &Message::Testimony(Box::new(signed)));
+        liar.say(to, &Message::Testimony(Box::new(signed.into())));
     }
 
     fn receive(&mut self, liar: &mut Liar<'_>, incoming: &Incoming) -> bool {
         let Message::Testimony(signed) = &*incoming.message else { return true };
         if self.heard.len() < MEMORY_MAX {
-            self.heard.insert((signed.signer.0, signed.value.scope.block.is_some()), (**signed).clone());
+            self.heard.insert((signed.signer().0, signed.claims().scope.block.is_some()), (**signed).clone());
         }
         for to in liar.others() {
-            let lie = falsified(liar, &signed.value);
+            let lie = falsified(liar, signed.claims());
             let lie = liar.keyring.sign(lie);
-            liar.say(to, &Message::Testimony(Box::new(lie)));
+            liar.say(to, &Message::Testimony(Box::new(lie.into())));
         }
         self.rule(liar);
         true
@@ -82,9 +83,9 @@ impl Behaviour for FalseTestimony {
     fn tick(&mut self, liar: &mut Liar<'_>) {
         let Some(known) = self.heard.values().next().cloned() else { return };
         for to in liar.others() {
-            let lie = falsified(liar, &known.value);
+            let lie = falsified(liar, known.claims());
             let lie = liar.keyring.sign(lie);
-            liar.say(to, &Message::Testimony(Box::new(lie)));
+            liar.say(to, &Message::Testimony(Box::new(lie.into())));
         }
         self.rule(liar);
     }

@@ -123,7 +123,7 @@ impl FicklePrimary {
                 _ => anything(liar, batch),
             };
             stories.insert(*id, story);
-            let message = PbftMessage::ViewChange(Box::new(liar.keyring.sign(view_change.clone())));
+            let message = PbftMessage::ViewChange(Box::new(liar.keyring.sign(view_change.clone()).into()));
             let delay = 1 + liar.rng.below(late);
             liar.say_later(delay, Principal::Replica(*id), &Message::Ordering(Ordering { instance, message }));
         }
@@ -181,14 +181,14 @@ impl Behaviour for FicklePrimary {
                 }
             }
             PbftMessage::ViewChange(signed) => {
-                self.learn(&signed.value);
-                if !self.mute || signed.signer != liar.me {
+                self.learn(signed.claims());
+                if !self.mute || signed.signer() != liar.me {
                     liar.say(to, message);
                 }
             }
             // It begins the views that it has left others for, and those of its turn only if it is not mute.
-            PbftMessage::NewView(signed) if self.mute && signed.signer == liar.me => {
-                if self.left.as_ref().is_none_or(|left| left.wanted == signed.value.view) {
+            PbftMessage::NewView(signed) if self.mute && signed.signer() == liar.me => {
+                if self.left.as_ref().is_none_or(|left| left.wanted == signed.claims().view) {
                     liar.say(to, message);
                 }
             }
@@ -200,7 +200,7 @@ impl Behaviour for FicklePrimary {
     fn receive(&mut self, _liar: &mut Liar<'_>, incoming: &Incoming) -> bool {
         let Message::Ordering(Ordering { instance, message }) = &*incoming.message else { return true };
         if let PbftMessage::ViewChange(signed) = message {
-            self.learn(&signed.value);
+            self.learn(signed.claims());
         }
         let Some(left) = &self.left else { return true };
         let (of, view, _) = left.at;
@@ -208,7 +208,7 @@ impl Behaviour for FicklePrimary {
             || match message {
                 PbftMessage::Prepare(vote) | PbftMessage::Commit(vote) => vote.view != view,
                 PbftMessage::ViewChange(signed) => {
-                    signed.value.view != left.wanted || Some(signed.signer) != left.forgotten
+                    signed.claims().view != left.wanted || Some(signed.signer()) != left.forgotten
                 }
                 _ => true,
             }

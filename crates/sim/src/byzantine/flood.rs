@@ -43,7 +43,7 @@ fn invent(liar: &mut Liar<'_>) -> PbftMessage {
             let value = Checkpoint { instance: InstanceId(1), sequence, ruled: Sequence(0), root: digest };
             let stable = bezant_core::auth::Certificate { value, signatures: Vec::new() };
             let change = ViewChange { view, stable, prepared: Vec::new(), pre_prepared: Vec::new() };
-            PbftMessage::ViewChange(Box::new(liar.keyring.sign(change)))
+            PbftMessage::ViewChange(Box::new(liar.keyring.sign(change).into()))
         }
         _ => PbftMessage::Batch(Arc::new(Batch::null())),
     }
@@ -71,7 +71,7 @@ impl Behaviour for Flood {
                 let root = Digest::of(Domain::Trace, &sequence.0.to_le_bytes());
                 let signed =
                     liar.keyring.sign(Checkpoint { instance: InstanceId(1), sequence, ruled: Sequence(0), root });
-                liar.say(to, &Message::Checkpoint(Box::new(signed)));
+                liar.say(to, &Message::Checkpoint(Box::new(signed.into())));
             }
         }
     }

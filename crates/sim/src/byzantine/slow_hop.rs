@@ -28,10 +28,10 @@ fn embellished(liar: &Liar<'_>, said: &RingPace) -> Message {
     match &mut lie.message {
         PaceMessage::Check(hops) => {
             if let Some(own) = hops.hops.pop() {
-                hops.hops.push(liar.keyring.sign(Hop { microseconds: 0, ..own.value }));
+                hops.hops.push(liar.keyring.sign(Hop { microseconds: 0, ..*own.claims() }).into());
             }
         }
-        PaceMessage::Vote(vote) => *vote = liar.keyring.sign(Vote { pace: Pace::Even, ..vote.value }),
+        PaceMessage::Vote(vote) => *vote = liar.keyring.sign(Vote { pace: Pace::Even, ..*vote.claims() }).into(),
         _ => {}
     }
     Message::RingPace(lie)

@@ -89,7 +89,7 @@ impl SplitOrder {
         }
         let position = order.first - 1 + entries.len() as u64;
         let prepare = liar.keyring.sign(Prepared { instance, position, history });
-        Some(RingOrder { first: order.first, batch: Batch::new(proposal, entries), prepare })
+        Some(RingOrder { first: order.first, batch: Batch::new(proposal, entries), prepare: prepare.into() })
     }
 
     fn send_of_ring(&mut self, liar: &mut Liar<'_>, to: Principal, ring: &Resilient, is_second: bool) {
@@ -97,18 +97,18 @@ impl SplitOrder {
         let say = |message| Message::Resilient(Resilient { instance: ring.instance, message });
         match &ring.message {
             ResilientMessage::Order(order) => {
-                let Prepared { position, history, .. } = order.prepare.value;
+                let Prepared { position, history, .. } = *order.prepare.claims();
                 if !is_second || !liar.rng.per_mille(self.often) {
                     liar.say(to, &honest);
                 } else if let Some(lie) = self.other_of_ring(liar, ring.instance, order) {
-                    let Prepared { position, history, .. } = lie.prepare.value;
+                    let Prepared { position, history, .. } = *lie.prepare.claims();
                     liar.say(to, &say(ResilientMessage::Order(Box::new(lie))));
                     liar.say(to, &say(ResilientMessage::Commit(Commit { position, history })));
                 }
                 self.ordered.insert((ring.instance, position), history);
             }
             ResilientMessage::Prepare(signed) if is_second && liar.rng.per_mille(self.often) => {
-                let Prepared { position, history, .. } = signed.value;
+                let Prepared { position, history, .. } = *signed.claims();
                 if liar.rng.coin() {
                     liar.say(to, &honest);
                 }

@@ -74,21 +74,21 @@ impl ViewChangeLiar {
 impl Behaviour for ViewChangeLiar {
     fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
         if let Message::Ordering(Ordering { instance, message: PbftMessage::ViewChange(signed) }) = message
-            && signed.signer == liar.me
+            && signed.signer() == liar.me
         {
-            let lie = self.twist(liar.rng, &signed.value, liar.cluster.window());
+            let lie = self.twist(liar.rng, signed.claims(), liar.cluster.window());
             let signed = liar.keyring.sign(lie);
-            return liar.order(to, *instance, PbftMessage::ViewChange(Box::new(signed)));
+            return liar.order(to, *instance, PbftMessage::ViewChange(Box::new(signed.into())));
         }
         if self.unfaithful
             && let Message::Ordering(Ordering { instance, message: PbftMessage::NewView(signed) }) = message
-            && signed.signer == liar.me
+            && signed.signer() == liar.me
         {
-            let mut lie = signed.value.clone();
+            let mut lie = signed.claims().clone();
             lie.chosen.pop();
             lie.chosen.push(self.forged.digest());
             let signed = liar.keyring.sign(lie);
-            return liar.order(to, *instance, PbftMessage::NewView(Arc::new(signed)));
+            return liar.order(to, *instance, PbftMessage::NewView(Arc::new(signed.into())));
         }
         liar.say(to, message);
     }

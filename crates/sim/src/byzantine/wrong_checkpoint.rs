@@ -12,7 +12,7 @@ pub(super) struct WrongCheckpoint;
 impl Behaviour for WrongCheckpoint {
     fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
         let Message::Checkpoint(signed) = message else { return liar.say(to, message) };
-        let Checkpoint { instance, sequence, ruled, root } = signed.value;
+        let Checkpoint { instance, sequence, ruled, root } = *signed.claims();
         let interval = liar.cluster.limits.checkpoint_interval;
         // The same lie from every liar: only then can it reach a threshold that is too low.
         let lie = match liar.rng.below(3) {
@@ -21,6 +21,6 @@ impl Behaviour for WrongCheckpoint {
             _ => Checkpoint { instance, sequence: Sequence(sequence.0 + 100 * interval), ruled, root },
         };
         let signed = liar.keyring.sign(lie);
-        liar.say(to, &Message::Checkpoint(Box::new(signed)));
+        liar.say(to, &Message::Checkpoint(Box::new(signed.into())));
     }
 }

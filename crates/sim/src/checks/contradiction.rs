@@ -4,7 +4,7 @@
 //! whether or not anybody was misled this time: a replica that forgets is a Byzantine replica.
 
 use super::{Check, Event};
-use bezant_core::auth::Signed;
+use bezant_core::auth::{Claimed, Signed};
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
 use bezant_core::message::{Firmness, Outcome, Request};
@@ -91,8 +91,8 @@ impl Statements {
         self.say(place, vote.digest)
     }
 
-    fn view_change(&mut self, signed: &Signed<ViewChange>) -> Result<(), String> {
-        let change = &signed.value;
+    fn view_change(&mut self, signed: &Claimed<Signed<ViewChange>>) -> Result<(), String> {
+        let change = &signed.claims();
         self.say(Place::ViewChange(change.view), Digest::of(Domain::Trace, &change.to_bytes()))?;
         self.left_for = self.left_for.max(change.view);
         // What it claims to have prepared is what its COMMIT says, whether that has left it by now or not.
@@ -137,7 +137,7 @@ impl Statements {
             }
             PbftMessage::ViewChange(signed) => self.view_change(signed),
             PbftMessage::NewView(signed) => {
-                self.say(Place::NewView(signed.value.view), Digest::of(Domain::Trace, &signed.value.to_bytes()))
+                self.say(Place::NewView(signed.claims().view), Digest::of(Domain::Trace, &signed.claims().to_bytes()))
             }
             PbftMessage::Decided(position) => self.say(Place::Decided(position.sequence), position.digest),
             _ => Ok(()),
@@ -149,15 +149,15 @@ impl Statements {
     /// What a replica of a resilient ring says of its own.
     fn resilient(&mut self, replica: ReplicaId, message: &ResilientMessage) -> Result<(), String> {
         match message {
-            ResilientMessage::Order(order) if order.prepare.signer == replica => {
-                self.say(Place::Logged(order.prepare.value.position), order.prepare.value.history)
+            ResilientMessage::Order(order) if order.prepare.signer() == replica => {
+                self.say(Place::Logged(order.prepare.claims().position), order.prepare.claims().history)
             }
-            ResilientMessage::Prepare(signed) if signed.signer == replica => {
-                self.say(Place::Logged(signed.value.position), signed.value.history)
+            ResilientMessage::Prepare(signed) if signed.signer() == replica => {
+                self.say(Place::Logged(signed.claims().position), signed.claims().history)
             }
             ResilientMessage::Commit(commit) => self.say(Place::Certified(commit.position), commit.history),
-            ResilientMessage::Checkpoint(vote) if vote.signer == replica => {
-                self.say(Place::State(vote.value.boundary.position), vote.value.boundary.root)
+            ResilientMessage::Checkpoint(vote) if vote.signer() == replica => {
+                self.say(Place::State(vote.claims().boundary.position), vote.claims().boundary.root)
             }
             _ => Ok(()),
         }
@@ -212,14 +212,14 @@ impl Contradiction {
                 for LogRecord { instance, record } in *log {
                     if let InstanceRecord::Pbft(PbftRecord::NewView(signed)) = record {
                         let statements = self.replicas.entry((*replica, *instance)).or_default();
-                        statements.begun = statements.begun.max(signed.value.view);
+                        statements.begun = statements.begun.max(signed.claims().view);
                     }
                 }
             }
             Event::Learned(replica, signed) => {
                 if let Some(statements) = self.latest(*replica) {
-                    let way = Digest::of(Domain::Trace, &signed.value.to_bytes());
-                    statements.ways.entry(signed.value.view).or_default().insert(way);
+                    let way = Digest::of(Domain::Trace, &signed.claims().to_bytes());
+                    statements.ways.entry(signed.claims().view).or_default().insert(way);
                 }
             }
             _ => {}
@@ -270,7 +270,7 @@ impl Check for Contradiction {
             return Ok(());
         };
         let instance = match message {
-            Message::Checkpoint(signed) => signed.value.instance,
+            Message::Checkpoint(signed) => signed.claims().instance,
             message => message.instance().unwrap_or_default(),
         };
         self.stop(*replica, instance, message)?;
@@ -278,12 +278,12 @@ impl Check for Contradiction {
         match message {
             // View changes of others are passed on: only one's own are one's own statements.
             Message::Ordering(ordering) => match &ordering.message {
-                PbftMessage::ViewChange(signed) if signed.signer != *replica => Ok(()),
-                PbftMessage::NewView(signed) if signed.signer != *replica => Ok(()),
+                PbftMessage::ViewChange(signed) if signed.signer() != *replica => Ok(()),
+                PbftMessage::NewView(signed) if signed.signer() != *replica => Ok(()),
                 message => statements.pbft(message),
             },
-            Message::Checkpoint(signed) if signed.signer == *replica && !self.dissent => {
-                statements.say(Place::Checkpoint(signed.value.sequence, signed.value.ruled), signed.value.root)
+            Message::Checkpoint(signed) if signed.signer() == *replica && !self.dissent => {
+                statements.say(Place::Checkpoint(signed.claims().sequence, signed.claims().ruled), signed.claims().root)
             }
             // Tentative results may be undone, and a refusal only says that the request is too late by now.
             Message::Reply(reply)
@@ -295,7 +295,7 @@ impl Check for Contradiction {
             }
             Message::Resilient(resilient) => statements.resilient(*replica, &resilient.message),
             Message::Switch(Switch { message: SwitchMessage::Abort(signed), .. }) => {
-                let silent = statements.report(&signed.value);
+                let silent = statements.report(signed.claims());
                 silent.and_then(|()| statements.say(Place::Abort, Digest::of(Domain::Trace, &signed.to_bytes())))
             }
             Message::Response(response) | Message::RingCertain(Certain(response)) => {

@@ -2,7 +2,7 @@
 
 use super::Holdings;
 use crate::workload::{Action, Answer, Key};
-use bezant_core::auth::Signed;
+use bezant_core::auth::{Claimed, Signed};
 use bezant_core::batch::Batch;
 use bezant_core::digest::Digest;
 use bezant_core::ids::{InstanceId, ReplicaId};
@@ -19,7 +19,7 @@ pub enum Event<'a> {
     /// The content of a batch was seen, on a link or in a log, of anybody.
     Batch(&'a Batch),
     /// A correct replica writes down how a view began.
-    Learned(ReplicaId, &'a Signed<NewView>),
+    Learned(ReplicaId, &'a Claimed<Signed<NewView>>),
     /// A correct replica let this message leave.
     Said(ReplicaId, &'a Message),
     /// A correct replica said this of itself.

@@ -50,7 +50,7 @@ fn speaks_in(run: &Run, id: u8) -> Vec<u64> {
 
 fn instance_of(message: &Message) -> u64 {
     match message {
-        Message::Checkpoint(vote) => vote.value.instance.0,
+        Message::Checkpoint(vote) => vote.claims().instance.0,
         message => message.instance().unwrap_or_default().0,
     }
 }

@@ -187,7 +187,7 @@ fn lie(run: &mut Run) {
     for receiver in 0..3 {
         if run.random.once_in(4) {
             let report = false_report(run, instance);
-            let signed = Arc::new(run.net.keyring(liar).sign(report));
+            let signed = Arc::new(run.net.keyring(liar).sign(report).into());
             let message = SwitchMessage::Abort(signed);
             run.net.forge(liar, r(receiver), Message::Switch(Switch { instance, message }));
         }
@@ -205,7 +205,7 @@ fn lie(run: &mut Run) {
 /// Somebody's report with something wrong about it, or one that is made up.
 fn false_report(run: &mut Run, instance: InstanceId) -> AbortReport {
     let known = run.net.sent.iter().rev().find_map(|frame| match &frame.message {
-        Message::Switch(Switch { message: SwitchMessage::Abort(report), .. }) => Some(report.value.clone()),
+        Message::Switch(Switch { message: SwitchMessage::Abort(report), .. }) => Some(report.claims().clone()),
         _ => None,
     });
     let anchor = Boundary::default();

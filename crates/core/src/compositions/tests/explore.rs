@@ -22,7 +22,7 @@ extern crate std;
 
 use super::run::Run;
 use super::script::Report;
-use crate::auth::Signed;
+use crate::auth::Claimed;
 use crate::digest::Digest;
 use crate::history::LogEntry;
 use crate::ids::{InstanceId, Principal, ReplicaId};
@@ -145,7 +145,10 @@ fn check_chain(mut run: Run, liar: u8) {
     let mut correct = run.stop(CHAIN);
     correct.remove(&liar);
     // Nobody here looks at the signatures of these.
-    let lies: Vec<_> = correct.values().map(|report| Signed { signer: ReplicaId(liar), ..report.clone() }).collect();
+    let lies: Vec<_> = correct
+        .values()
+        .map(|report| Claimed::signed(report.claims().clone(), ReplicaId(liar), report.signature()))
+        .collect();
     provable(&run, &correct, &lies);
     run.check();
 }

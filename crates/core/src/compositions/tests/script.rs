@@ -2,7 +2,7 @@
 //! proof, and what a liar signs.
 
 use super::run::Run;
-use crate::auth::Signed;
+use crate::auth::{Claimed, Signed};
 use crate::digest::Digest;
 use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, Timestamp};
 use crate::message::Request;
@@ -14,7 +14,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// A report with its signature.
-pub(super) type Report = Signed<AbortReport>;
+pub(super) type Report = Claimed<Signed<AbortReport>>;
 
 /// A client's name by the number of its session.
 pub(super) fn client(session: u32) -> ClientId {
@@ -38,7 +38,7 @@ pub(super) fn init<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Message
 /// The proof that these reports make.
 pub(super) fn proof<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Proof {
     let mut reports: Vec<Report> = reports.into_iter().cloned().collect();
-    reports.sort_by_key(|report| report.signer);
+    reports.sort_by_key(Claimed::signer);
     Proof { reports }
 }
 
@@ -91,7 +91,7 @@ impl Run {
 
     /// A report as a replica would sign it.
     pub(super) fn signed(&self, signer: u8, report: &Report) -> Report {
-        self.net.keyring(r(signer)).sign(report.value.clone())
+        self.net.keyring(r(signer)).sign(report.claims().clone()).into()
     }
 
     /// Shows every replica a proof of its own that the next instance may begin, before it hears of another one. What

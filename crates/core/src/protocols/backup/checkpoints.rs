@@ -2,7 +2,7 @@
 
 use super::message::{Speaker, TransferTimer};
 use super::state::{Backup, Init, Queue, VOTES_PER_CHECKPOINT_MAX, VOTES_PER_REPLICA_MAX};
-use crate::auth::{Certificate, Signed};
+use crate::auth::{Certificate, Claimed, Signed};
 use crate::checkpoint::transfer::{Transfer, serve};
 use crate::checkpoint::{Checkpoint, Snapshot, TransferMessage, Tree};
 use crate::digest::Digest;
@@ -46,16 +46,16 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
         assert!(sequence <= self.executed_for_good(), "a replica signs what it has executed for good");
         let vote = s.keyring.sign(value);
-        s.send(Destination::Replicas, Box::new(vote.clone()));
-        self.votes.entry(s.me).or_default().retain(|known| known.value.sequence != sequence);
+        s.send(Destination::Replicas, Box::new(vote.claim()));
+        self.votes.entry(s.me).or_default().retain(|known| known.value().sequence != sequence);
         self.count_vote(s, queue, vote);
     }
 
     /// Backup 5, for a replica that may have missed it. Each vote counts for ever: if those of the last checkpoint in
     /// the window are lost, no batch follows that could bring another checkpoint.
     pub(super) fn vote_again(&self, s: &mut Surroundings<'_, impl Speaker<O>>, to: ReplicaId, stable: Sequence) {
-        for vote in self.votes.get(&s.me).into_iter().flatten().filter(|vote| vote.value.sequence > stable) {
-            s.send(Destination::Replica(to), Box::new(vote.clone()));
+        for vote in self.votes.get(&s.me).into_iter().flatten().filter(|vote| vote.value().sequence > stable) {
+            s.send(Destination::Replica(to), Box::new(vote.claim()));
         }
     }
 
@@ -64,22 +64,22 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         &mut self,
         s: &mut Surroundings<'_, impl Speaker<O>>,
         from: ReplicaId,
-        vote: Signed<Checkpoint>,
+        vote: Claimed<Signed<Checkpoint>>,
     ) {
-        let sequence = vote.value.sequence;
+        let sequence = vote.claims().sequence;
         if sequence <= self.stable.value.sequence {
             return;
         }
-        let plausible = vote.value.instance == self.instance && vote.value.is_plausible(s.cluster);
-        if !plausible || vote.signer == s.me {
+        let plausible = vote.claims().instance == self.instance && vote.claims().is_plausible(s.cluster);
+        if !plausible || vote.signer() == s.me {
             return s.reject(Principal::Replica(from), Rejection::BadCertificate);
         }
-        if self.votes.get(&vote.signer).is_some_and(|known| known.contains(&vote)) {
+        if self.votes.get(&vote.signer()).is_some_and(|known| known.iter().any(|known| vote.says(known))) {
             return self.doubt_checkpoint(s, sequence, true);
         }
-        if !s.keyring.check_signed(&vote) {
+        let Some(vote) = s.keyring.verify(vote) else {
             return s.reject(Principal::Replica(from), Rejection::BadSignature);
-        }
+        };
         let mut queue = Queue::new();
         self.count_vote(s, &mut queue, vote);
         self.compare(s, sequence);
@@ -95,17 +95,17 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         queue: &mut Queue<O>,
         vote: Signed<Checkpoint>,
     ) {
-        let value = vote.value;
-        let of_replica = self.votes.entry(vote.signer).or_default();
-        if of_replica.iter().any(|known| known.value == value) {
+        let value = *vote.value();
+        let of_replica = self.votes.entry(vote.signer()).or_default();
+        if of_replica.iter().any(|known| *known.value() == value) {
             return;
         }
-        let is_here = |known: &Signed<Checkpoint>| known.value.sequence == value.sequence;
+        let is_here = |known: &Signed<Checkpoint>| known.value().sequence == value.sequence;
         if of_replica.iter().filter(|known| is_here(known)).count() >= VOTES_PER_CHECKPOINT_MAX {
             of_replica.iter().rposition(is_here).map(|last| of_replica.remove(last));
         }
         of_replica.push(vote);
-        of_replica.sort_by_key(|known| known.value.sequence);
+        of_replica.sort_by_key(|known| known.value().sequence);
         if of_replica.len() > VOTES_PER_REPLICA_MAX {
             of_replica.remove(0);
         }
@@ -114,8 +114,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             .votes
             .values()
             .flatten()
-            .filter(|known| known.value == value)
-            .map(|known| (known.signer, known.signature))
+            .filter(|known| *known.value() == value)
+            .map(|known| (known.signer(), known.signature()))
             .collect();
         if signatures.len() >= self.what.replicas.strong() {
             self.on_certificate(s, queue, Certificate { value, signatures });
@@ -131,11 +131,11 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             return;
         }
         let Some(mine) = self.version(sequence).map(Tree::root) else { return };
-        let own = self.votes.get(&s.me).into_iter().flatten().find(|vote| vote.value.sequence == sequence);
-        let ruled = own.map_or(self.ledger.estate.ruled(), |vote| vote.value.ruled);
+        let own = self.votes.get(&s.me).into_iter().flatten().find(|vote| vote.value().sequence == sequence);
+        let ruled = own.map_or(self.ledger.estate.ruled(), |vote| vote.value().ruled);
         let others = self.votes.iter().filter(|(id, _)| **id != s.me).flat_map(|(_, votes)| votes);
         let otherwise = others
-            .map(|vote| vote.value)
+            .map(Signed::value)
             .filter(|value| (value.sequence, value.ruled) == (sequence, ruled) && value.root != mine);
         let roots = tally(otherwise.map(|value| value.root));
         let agreed = roots.into_iter().find(|(_, count)| *count >= self.what.replicas.blocking());
@@ -226,7 +226,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.dissent.overruled.take_if(|at| *at <= sequence);
         self.transfer.take_if(|transfer| transfer.target().value.sequence <= sequence);
         for of_replica in self.votes.values_mut() {
-            of_replica.retain(|vote| vote.value.sequence > sequence);
+            of_replica.retain(|vote| vote.value().sequence > sequence);
         }
         s.out.notify(Notice::Stable { instance: self.instance, sequence, root });
         self.call(s, queue, |order, context| order.stable(context, &certificate));
@@ -256,8 +256,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     fn blame(&self, s: &mut Surroundings<'_, impl Speaker<O>>, certificate: &Certificate<Checkpoint>) {
         let Checkpoint { sequence, ruled, root, .. } = certificate.value;
         for (&replica, votes) in &self.votes {
-            let here = votes.iter().filter(|vote| (vote.value.sequence, vote.value.ruled) == (sequence, ruled));
-            if replica != s.me && here.into_iter().any(|vote| vote.value.root != root) {
+            let here = votes.iter().filter(|vote| (vote.value().sequence, vote.value().ruled) == (sequence, ruled));
+            if replica != s.me && here.into_iter().any(|vote| vote.value().root != root) {
                 s.out.notify(Notice::Suspicion { replica, reason: Rejection::BadCertificate });
                 s.reject(Principal::Replica(replica), Rejection::BadCertificate);
             }

@@ -3,7 +3,7 @@
 
 use super::message::Speaker;
 use super::state::{Backup, Queue};
-use crate::auth::{Certificate, Signed};
+use crate::auth::{Certificate, Claimed, Signed};
 use crate::batch::Ordered;
 use crate::checkpoint::{Checkpoint, Tree};
 use crate::cluster::Cluster;
@@ -47,13 +47,13 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             return;
         }
         let votes = self.votes_about(sequence);
-        let most = tally(votes.iter().map(|vote| vote.value.root)).into_values().max().unwrap_or(0);
+        let most = tally(votes.iter().map(|vote| vote.value().root)).into_values().max().unwrap_or(0);
         let is_hopeless = most + (self.what.replicas.n() - votes.len()) < self.what.replicas.strong();
         if (is_hopeless || again)
             && most < self.what.replicas.strong()
-            && right(self.what.replicas, votes.iter()).is_some()
+            && right(self.what.replicas, votes.iter().map(Signed::value)).is_some()
         {
-            return self.ask_for(s, self.ledger.estate.ruled(), &Ruling::Right(List(votes)));
+            return self.ask_for(s, self.ledger.estate.ruled(), &Ruling::Right(List::of(votes)));
         }
         if is_hopeless {
             self.testify(s, None);
@@ -63,7 +63,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// The last vote of each replica for this checkpoint, under the last ruling.
     fn votes_about(&self, sequence: Sequence) -> Vec<Signed<Checkpoint>> {
         let ruled = self.ledger.estate.ruled();
-        let about_it = |vote: &&Signed<Checkpoint>| (vote.value.sequence, vote.value.ruled) == (sequence, ruled);
+        let about_it = |vote: &&Signed<Checkpoint>| (vote.value().sequence, vote.value().ruled) == (sequence, ruled);
         self.votes.values().filter_map(|votes| votes.iter().rfind(about_it)).cloned().collect()
     }
 
@@ -107,7 +107,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         };
         let effects = self.ledger.estate.effects_from(first, step, BLOCK + usize::from(block.is_some()));
         let signed = s.keyring.sign(Testimony { scope, effects });
-        s.send(Destination::Replicas, Box::new(signed.clone()));
+        s.send(Destination::Replicas, Box::new(signed.claim()));
         self.dissent.heard.insert((s.me, block.is_some()), signed);
         self.weigh(s);
     }
@@ -117,19 +117,19 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         &mut self,
         s: &mut Surroundings<'_, impl Speaker<O>>,
         from: ReplicaId,
-        signed: Signed<Testimony>,
+        signed: Claimed<Signed<Testimony>>,
     ) {
-        let Testimony { scope, .. } = signed.value;
-        if signed.signer != from || scope.base.instance != self.instance {
+        let scope = signed.claims().scope;
+        if signed.signer() != from || scope.base.instance != self.instance {
             return s.reject(Principal::Replica(from), Rejection::WrongSender);
         }
         let place = (from, scope.block.is_some());
-        if self.dissent.heard.get(&place) == Some(&signed) {
+        if self.dissent.heard.get(&place).is_some_and(|known| signed.says(known)) {
             return self.testify(s, None);
         }
-        if !s.keyring.check_signed(&signed) {
+        let Some(signed) = s.keyring.verify(signed) else {
             return s.reject(Principal::Replica(from), Rejection::BadSignature);
-        }
+        };
         self.dissent.heard.insert(place, signed);
         self.testify(s, None);
         self.weigh(s);
@@ -142,14 +142,14 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         if outlines.clone().count() < self.what.replicas.reachable() {
             return;
         }
-        let block = last_block(self.what.replicas, outlines.map(|signed| &*signed.value.effects));
+        let block = last_block(self.what.replicas, outlines.map(|signed| &*signed.value().effects));
         let Some(block) = u32::try_from(block).ok().filter(|_| block < BLOCK) else { return };
         self.testify(s, Some(block));
         let scope = Scope { block: Some(block), ..outline };
         let of_block: Vec<Signed<Testimony>> = self.dissent.about(scope).cloned().collect();
-        let effects = || of_block.iter().map(|signed| &*signed.value.effects);
+        let effects = || of_block.iter().map(|signed| &*signed.value().effects);
         if disputed(self.what.replicas, effects()).is_some() {
-            return self.ask_for(s, scope.ruled, &Ruling::Disputed(List(of_block)));
+            return self.ask_for(s, scope.ruled, &Ruling::Disputed(List::of(of_block)));
         }
         if !is_unsettled(self.what.replicas, effects()) {
             self.dissent.unsettled = None;
@@ -161,14 +161,14 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         let newest = self.ledger.estate.newest().0;
         if newest < self.executed_for_good() {
             s.step("Dissent 6");
-            self.ask_for(s, scope.ruled, &Ruling::Unsettled(List(of_block)));
+            self.ask_for(s, scope.ruled, &Ruling::Unsettled(List::of(of_block)));
             return;
         }
         let votes = self.votes_about(newest);
         if let Some(some) = right_without_some(self.what.replicas, &votes) {
-            self.ask_for(s, scope.ruled, &Ruling::Right(List(some)));
+            self.ask_for(s, scope.ruled, &Ruling::Right(List::of(some)));
         } else {
-            let (votes, testimonies) = (List(votes), List(of_block));
+            let (votes, testimonies) = (List::of(votes), List::of(of_block));
             self.ask_for(s, scope.ruled, &Ruling::Hopeless(Hopeless { votes, testimonies }));
         }
     }
@@ -272,7 +272,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// Dissent 8: what was voted before follows another ruling.
     fn forget_votes_before(&mut self, ruling: Sequence) {
         for votes in self.votes.values_mut() {
-            votes.retain(|vote| vote.value.ruled >= ruling);
+            votes.retain(|vote| vote.value().ruled >= ruling);
         }
     }
 

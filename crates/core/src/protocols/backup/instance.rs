@@ -25,7 +25,7 @@ impl<O: TotalOrder, S: Service> Abortable for Backup<O, S> {
         &self.what
     }
 
-    fn report(&self) -> Option<&Arc<Signed<AbortReport>>> {
+    fn report(&self) -> Option<&Signed<AbortReport>> {
         self.report.as_ref()
     }
 

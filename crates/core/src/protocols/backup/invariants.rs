@@ -67,19 +67,19 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     fn check_votes(&self, cluster: &Cluster, me: ReplicaId) {
         for (id, votes) in &self.votes {
             assert!(cluster.replicas.contains(*id), "replicas vote");
-            assert!(votes.iter().all(|vote| vote.signer == *id), "a vote is its signer's");
-            assert!(votes.iter().all(|vote| vote.value.instance == self.instance), "a vote is about this instance");
+            assert!(votes.iter().all(|vote| vote.signer() == *id), "a vote is its signer's");
+            assert!(votes.iter().all(|vote| vote.value().instance == self.instance), "a vote is about this instance");
             assert!(
-                votes.is_sorted_by_key(|vote| vote.value.sequence),
+                votes.is_sorted_by_key(|vote| vote.value().sequence),
                 "the votes for the latest checkpoints are kept"
             );
             assert!(votes.len() <= VOTES_PER_REPLICA_MAX, "at most VOTES_PER_REPLICA_MAX");
-            let same = votes.chunk_by(|one, next| one.value.sequence == next.value.sequence);
+            let same = votes.chunk_by(|one, next| one.value().sequence == next.value().sequence);
             let most = same.map(<[_]>::len).max().unwrap_or(0);
             assert!(most <= VOTES_PER_CHECKPOINT_MAX, "the first vote and the last");
         }
         let own = self.votes.get(&me).into_iter().flatten();
-        let last = own.map(|vote| vote.value.sequence).max().unwrap_or_default();
+        let last = own.map(|vote| vote.value().sequence).max().unwrap_or_default();
         assert!(last <= self.executed_for_good(), "a replica signs what it has executed for good");
     }
 
@@ -105,9 +105,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         let Some(report) = &self.report else { return };
         assert!(self.is_done(), "a Backup ends with the last request of its quota");
         assert!(self.said.is_none(), "what was said before a crash is said again, and nothing else");
-        assert_eq!(report.signer, me, "a replica reports what it has executed itself");
-        assert_eq!(report.value.instance, self.instance, "the report is about this instance");
-        assert_eq!(report.value.anchor, self.ledger.log.anchor(), "the next instance begins where this one ended");
-        assert_eq!(report.value.end(), self.ledger.estate.position(), "all that was executed is reported");
+        assert_eq!(report.signer(), me, "a replica reports what it has executed itself");
+        assert_eq!(report.value().instance, self.instance, "the report is about this instance");
+        assert_eq!(report.value().anchor, self.ledger.log.anchor(), "the next instance begins where this one ended");
+        assert_eq!(report.value().end(), self.ledger.estate.position(), "all that was executed is reported");
     }
 }

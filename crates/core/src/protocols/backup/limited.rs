@@ -148,8 +148,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
         let executed = self.ledger.estate.executed();
         let root = self.version(executed).map(Tree::root);
-        if let Some(said) = self.said.take_if(|said| Some(said.value.anchor.root) == root) {
-            self.ledger.close(said.value.anchor.root);
+        if let Some(said) = self.said.take_if(|said| Some(said.value().anchor.root) == root) {
+            self.ledger.close(said.value().anchor.root);
             self.report = Some(said);
         } else if self.stable.value.sequence == executed {
             self.end(s);
@@ -159,7 +159,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// Replays a record of its history: that this replica had come to the end. The rest is reached again by executing.
     pub(super) fn replay_history(&mut self, record: HistoryRecord) {
         if let HistoryRecord::Stopped(report) = record {
-            self.said = Some(report);
+            self.said = Some(Arc::unwrap_or_clone(report).recalled());
         }
     }
 
@@ -307,8 +307,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             low_load: false,
             certificates: Certificates::default(),
         };
-        let report = Arc::new(s.keyring.sign(report));
-        let record = HistoryRecord::Stopped(report.clone());
+        let report = s.keyring.sign(report);
+        let record = HistoryRecord::Stopped(Arc::new(report.claim()));
         s.persist(self.instance, record);
         s.out.notify(Notice::Stopped { instance: self.instance, reason: StopReason::RequestsDone });
         self.report = Some(report);

@@ -1,6 +1,6 @@
 //! What a Backup says and waits for, besides its order.
 
-use crate::auth::Signed;
+use crate::auth::{Claimed, Signed};
 use crate::checkpoint::{Checkpoint, TransferMessage};
 use crate::dissent::Testimony;
 use crate::ids::InstanceId;
@@ -12,7 +12,7 @@ use alloc::boxed::Box;
 pub trait Speaker<O: TotalOrder>:
     total_order::Speaker<
         O,
-        Outgoing: From<Box<Signed<Checkpoint>>> + From<Box<Signed<Testimony>>>,
+        Outgoing: From<Box<Claimed<Signed<Checkpoint>>>> + From<Box<Claimed<Signed<Testimony>>>>,
         Timer: From<TransferTimer>,
     >
 {
@@ -23,7 +23,7 @@ where
     O: TotalOrder,
     M: total_order::Speaker<
             O,
-            Outgoing: From<Box<Signed<Checkpoint>>> + From<Box<Signed<Testimony>>>,
+            Outgoing: From<Box<Claimed<Signed<Checkpoint>>>> + From<Box<Claimed<Signed<Testimony>>>>,
             Timer: From<TransferTimer>,
         >,
 {
@@ -33,9 +33,9 @@ where
 #[derive(Debug)]
 pub enum BackupMessage<T> {
     /// A vote on a state.
-    Checkpoint(Box<Signed<Checkpoint>>),
+    Checkpoint(Box<Claimed<Signed<Checkpoint>>>),
     /// What a replica's requests did.
-    Testimony(Box<Signed<Testimony>>),
+    Testimony(Box<Claimed<Signed<Testimony>>>),
     /// A piece of a state, or a request for one.
     Transfer(TransferMessage),
     /// What the order says, in the instance named.

@@ -37,7 +37,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         match (message, from) {
             (Heard::Request(request), _) => self.on_request(s, from, request),
             (Heard::Own(BackupMessage::Checkpoint(vote)), Principal::Replica(from))
-                if vote.value.instance == self.instance =>
+                if vote.claims().instance == self.instance =>
             {
                 self.on_checkpoint(s, from, *vote);
             }

@@ -43,9 +43,9 @@ pub struct Backup<O: TotalOrder, S> {
     pub(super) held: VecDeque<Ordered>,
     /// Requests executed where whoever lacks the init history begins to execute it.
     pub(super) init_base: Option<u64>,
-    pub(super) report: Option<Arc<Signed<AbortReport>>>,
+    pub(super) report: Option<Signed<AbortReport>>,
     /// The report that it made before a crash, until it is at the end again.
-    pub(super) said: Option<Arc<Signed<AbortReport>>>,
+    pub(super) said: Option<Signed<AbortReport>>,
     /// Whether the state does not follow from the log: it was repaired with f+1 signatures.
     pub(super) unlogged: bool,
     /// What proves that this instance may run, if there was one before it.

@@ -32,7 +32,7 @@ pub(super) struct Dissent {
 impl Dissent {
     /// What was said before follows another ruling.
     pub(super) fn begin_anew(&mut self, ruling: Sequence) {
-        self.heard.retain(|_, signed| signed.value.scope.ruled >= ruling);
+        self.heard.retain(|_, signed| signed.value().scope.ruled >= ruling);
         self.unsettled = None;
     }
 
@@ -41,14 +41,14 @@ impl Dissent {
         assert!(self.said.len() <= TESTIMONIES_MAX, "at most TESTIMONIES_MAX in an interval");
         for ((id, is_block), signed) in &self.heard {
             assert!(cluster.replicas.contains(*id), "replicas testify");
-            assert_eq!(signed.signer, *id, "each testifies to what it has executed itself");
-            assert_eq!(signed.value.scope.block.is_some(), *is_block, "outlines and blocks are kept apart");
+            assert_eq!(signed.signer(), *id, "each testifies to what it has executed itself");
+            assert_eq!(signed.value().scope.block.is_some(), *is_block, "outlines and blocks are kept apart");
         }
         assert!(self.overruled.is_none_or(|at| at > stable), "what is stable is not overruled");
     }
 
     pub(super) fn about(&self, scope: Scope) -> impl Iterator<Item = &Signed<Testimony>> + Clone {
         let of_kind = self.heard.iter().filter(move |((_, is_block), _)| *is_block == scope.block.is_some());
-        of_kind.map(|(_, signed)| signed).filter(move |signed| signed.value.scope == scope)
+        of_kind.map(|(_, signed)| signed).filter(move |signed| signed.value().scope == scope)
     }
 }

@@ -22,7 +22,6 @@ use crate::digest::{Digest, Domain};
 use crate::ids::{Sequence, View};
 use crate::wire::Wire;
 use alloc::collections::BTreeMap;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// See the [module](self).
@@ -31,7 +30,7 @@ pub(super) struct Begun {
     view: View,
     /// One, unless the primary lies, and each takes something from `chosen`: no more than the positions of a window,
     /// and one. None for the view with which all begin.
-    ways: Vec<Arc<Signed<NewView>>>,
+    ways: Vec<Signed<NewView>>,
     /// The highest checkpoint that one of them proves.
     low: Sequence,
     /// What all of them chose above that.
@@ -50,7 +49,7 @@ impl Begun {
     }
 
     /// The NEW-VIEWs for it.
-    pub(super) fn ways(&self) -> &[Arc<Signed<NewView>>] {
+    pub(super) fn ways(&self) -> &[Signed<NewView>] {
         &self.ways
     }
 
@@ -80,15 +79,15 @@ impl Begun {
     }
 
     /// Whether there is nothing to learn from this NEW-VIEW, as far as can be told without checking it.
-    pub(super) fn knows(&self, signed: &Signed<NewView>) -> bool {
-        let is_last = signed.value.view == self.view;
-        signed.value.view < self.view
-            || is_last && (self.ways.is_empty() || self.ways.iter().any(|known| known.value == signed.value))
+    pub(super) fn knows(&self, new_view: &NewView) -> bool {
+        let is_last = new_view.view == self.view;
+        new_view.view < self.view
+            || is_last && (self.ways.is_empty() || self.ways.iter().any(|known| known.value() == new_view))
     }
 
     /// Whether a NEW-VIEW that was checked, for this view or a later one, tells more than is known.
     pub(super) fn is_news(&self, signed: &Signed<NewView>, decision: &Decision) -> bool {
-        signed.value.view > self.view || self.chosen.iter().any(|(at, digest)| !chooses(decision, *at, *digest))
+        signed.value().view > self.view || self.chosen.iter().any(|(at, digest)| !chooses(decision, *at, *digest))
     }
 
     /// What is true between steps.
@@ -96,19 +95,19 @@ impl Begun {
         let window = cluster.window();
         assert!(self.chosen.len() as u64 <= window, "no more is chosen than fits into the window");
         assert!(self.ways.len() as u64 <= window + 1, "each way takes something from what was chosen");
-        assert!(self.ways.iter().all(|way| way.value.view == self.view), "all ways lead into this view");
-        let signers = self.ways.iter().all(|way| way.signer == cluster.replicas.primary(self.view));
+        assert!(self.ways.iter().all(|way| way.value().view == self.view), "all ways lead into this view");
+        let signers = self.ways.iter().all(|way| way.signer() == cluster.replicas.primary(self.view));
         assert!(signers, "its primary begins a view");
         assert!(!self.ways.is_empty() || self.chosen.is_empty(), "the view with which all begin chooses nothing");
         assert!(self.chosen.keys().all(|sequence| *sequence > self.low), "what is stable needs no choice");
     }
 
     /// Takes in a NEW-VIEW that [is news](Self::is_news).
-    pub(super) fn learn(&mut self, signed: Arc<Signed<NewView>>, decision: &Decision) {
+    pub(super) fn learn(&mut self, signed: Signed<NewView>, decision: &Decision) {
         let low = decision.stable.value.sequence;
-        if signed.value.view > self.view {
+        if signed.value().view > self.view {
             let chosen = positions(low, &decision.chosen).collect();
-            *self = Self { view: signed.value.view, ways: alloc::vec![signed], low, chosen };
+            *self = Self { view: signed.value().view, ways: alloc::vec![signed], low, chosen };
         } else if self.is_news(&signed, decision) {
             self.low = self.low.max(low);
             self.chosen.retain(|at, digest| chooses(decision, *at, *digest));

@@ -1,6 +1,6 @@
 //! What PBFT's replicas say to one another.
 
-use crate::auth::{Certificate, Keyring, Signable, Signed, Tag};
+use crate::auth::{Certificate, Claimed, Keyring, Signable, Signed, Tag};
 use crate::batch::Batch;
 use crate::checkpoint::Checkpoint;
 use crate::cluster::Cluster;
@@ -120,7 +120,7 @@ pub struct NewView {
     /// v.
     pub view: View,
     /// V: at least 2f+1, by ascending signer.
-    pub view_changes: Vec<Signed<ViewChange>>,
+    pub view_changes: Vec<Claimed<Signed<ViewChange>>>,
     /// X: the digests chosen for h+1, h+2, … After those that V forces, null batches may follow.
     pub chosen: Vec<Digest>,
 }
@@ -138,8 +138,8 @@ impl Wire for NewView {
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
         let view = Wire::decode(reader)?;
-        let view_changes: Vec<Signed<ViewChange>> = reader.list(crate::replicas::REPLICAS_MAX)?;
-        if view_changes.windows(2).any(|pair| pair[0].signer >= pair[1].signer) {
+        let view_changes: Vec<Claimed<Signed<ViewChange>>> = reader.list(crate::replicas::REPLICAS_MAX)?;
+        if view_changes.windows(2).any(|pair| pair[0].signer() >= pair[1].signer()) {
             return Err(WireError::NotCanonical);
         }
         Ok(Self { view, view_changes, chosen: reader.list(CLAIMS_MAX)? })
@@ -230,9 +230,9 @@ pub enum PbftMessage {
     /// A replica holds a prepared certificate.
     Commit(Vote),
     /// A replica leaves its view.
-    ViewChange(Box<Signed<ViewChange>>),
+    ViewChange(Box<Claimed<Signed<ViewChange>>>),
     /// The primary of a view begins it.
-    NewView(alloc::sync::Arc<Signed<NewView>>),
+    NewView(alloc::sync::Arc<Claimed<Signed<NewView>>>),
     /// What I have.
     Status(Status),
     /// Send me this batch.
@@ -279,16 +279,16 @@ impl fmt::Display for PbftMessage {
             Self::Prepare(vote) => write!(f, "PREPARE {} {} {:?}", vote.view, vote.sequence, vote.digest),
             Self::Commit(vote) => write!(f, "COMMIT {} {} {:?}", vote.view, vote.sequence, vote.digest),
             Self::ViewChange(signed) => {
-                let change = &signed.value;
+                let change = &signed.claims();
                 let low = change.stable.value.sequence;
-                write!(f, "VIEW-CHANGE of {} for {} above {low} P [", signed.signer, change.view)?;
+                write!(f, "VIEW-CHANGE of {} for {} above {low} P [", signed.signer(), change.view)?;
                 claims(f, &change.prepared)?;
                 f.write_str("] Q [")?;
                 claims(f, &change.pre_prepared)?;
                 f.write_str("]")
             }
             Self::NewView(signed) => {
-                write!(f, "NEW-VIEW {} chooses {} batches", signed.value.view, signed.value.chosen.len())
+                write!(f, "NEW-VIEW {} chooses {} batches", signed.claims().view, signed.claims().chosen.len())
             }
             Self::Status(status) => {
                 let changing = if status.changing { " changing" } else { "" };
@@ -422,11 +422,11 @@ mod tests {
             let mut stable = crate::checkpoint::genesis(InstanceId(1), Digest::ZERO);
             stable.signatures = cluster.replicas.iter().map(|id| (id, signature)).collect();
             let value = ViewChange { view: View(1), stable, prepared: claims.clone(), pre_prepared: claims };
-            let signed = |signer| Signed { value: value.clone(), signer, signature };
+            let signed = |signer| Claimed::signed(value.clone(), signer, signature);
             let view_changes = cluster.replicas.iter().map(signed).collect();
             let chosen = vec![Digest::ZERO; cluster.window() as usize];
             let value = NewView { view: View(1), view_changes, chosen };
-            let new_view = PbftMessage::NewView(Arc::new(Signed { value, signer: ReplicaId(0), signature }));
+            let new_view = PbftMessage::NewView(Arc::new(Claimed::signed(value, ReplicaId(0), signature)));
             assert!(bytes_of(new_view) <= NewView::bytes_max(&cluster));
         }
     }

@@ -98,7 +98,7 @@ mod view_change;
 pub use message::{Claim, Here, NewView, Ordering, PbftMessage, Position, PrePrepare, Status, ViewChange, Vote};
 pub use replica::Pbft;
 
-use crate::auth::{Certificate, Signed};
+use crate::auth::{Certificate, Claimed, Signed};
 use crate::batch::Batch;
 use crate::checkpoint::Checkpoint;
 use crate::ids::{Sequence, View};
@@ -115,9 +115,9 @@ pub enum PbftRecord {
     /// Before COMMIT and a tentative REPLY.
     Prepared(Vote),
     /// Before VIEW-CHANGE: the view is left; the message itself, so that it is never said differently.
-    ViewChange(Box<Signed<ViewChange>>),
+    ViewChange(Box<Claimed<Signed<ViewChange>>>),
     /// Before NEW-VIEW and before acting in it.
-    NewView(Arc<Signed<NewView>>),
+    NewView(Arc<Claimed<Signed<NewView>>>),
     /// Before CHECKPOINT: what was executed for good, so that whoever vouched for a state can rebuild it alone.
     Committed(Position),
     /// With it, if the batch was never accepted here: it was fetched.

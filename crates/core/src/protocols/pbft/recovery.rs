@@ -3,10 +3,10 @@
 
 use super::PbftRecord;
 use super::decision::decide;
-use super::message::{PbftMessage, Position, PrePrepare, Vote};
+use super::message::{NewView, PbftMessage, Position, PrePrepare, Vote};
 use super::replica::{Abstention, Ctx, Pbft, Phase};
 use super::slot::Proposed;
-use crate::auth::Certificate;
+use crate::auth::{Certificate, Claimed};
 use crate::batch::Batch;
 use crate::checkpoint::Checkpoint;
 use crate::cluster::Cluster;
@@ -37,17 +37,19 @@ impl Pbft {
         match record {
             PbftRecord::Accepted(pre_prepare) => self.replay_accepted(me, pre_prepare),
             PbftRecord::Prepared(vote) => self.replay_prepared(me, vote),
-            PbftRecord::ViewChange(signed) if signed.value.view > self.view => {
-                self.view = signed.value.view;
+            PbftRecord::ViewChange(signed) if signed.claims().view > self.view => {
+                self.view = signed.claims().view;
                 self.phase = Phase::Changing;
-                self.view_changes.insert(me, *signed);
+                self.view_changes.insert(me, signed.recalled());
             }
-            PbftRecord::NewView(signed) if !self.begun.knows(&signed) => {
-                let values = signed.value.view_changes.iter().map(|vc| &vc.value);
+            PbftRecord::NewView(signed) if !self.begun.knows(signed.claims()) => {
+                let signed = Arc::unwrap_or_clone(signed).recalled();
+                let NewView { view, view_changes, chosen } = signed.value();
+                let values = view_changes.iter().map(Claimed::claims);
                 let mut decision = decide(self.replicas, cluster.window(), values)
                     .expect("a new view was checked before it was logged");
-                decision.chosen.clone_from(&signed.value.chosen);
-                if signed.value.view < self.view || signed.value.view == self.begun.view() {
+                decision.chosen.clone_from(chosen);
+                if *view < self.view || *view == self.begun.view() {
                     self.learn_view(signed, &decision);
                 } else {
                     self.install_view(signed, &decision);
@@ -104,7 +106,7 @@ impl Pbft {
             view,
             digest,
             batch: Some(batch),
-            reproposed: self.begun.ways().iter().any(|known| known.value.chosen.contains(&digest)),
+            reproposed: self.begun.ways().iter().any(|known| known.value().chosen.contains(&digest)),
             acceptable: true,
             accepted: true,
         });
@@ -136,7 +138,7 @@ impl Pbft {
         if self.phase == Phase::Changing
             && let Some(mine) = self.view_changes.get(&context.me)
         {
-            let again = PbftMessage::ViewChange(Box::new(mine.clone()));
+            let again = PbftMessage::ViewChange(Box::new(mine.claim()));
             context.push(OrderEffect::Broadcast(again));
         }
         self.bodies.retain(|_, (sequence, _)| *sequence != UNASSIGNED);
@@ -185,7 +187,7 @@ impl Pbft {
         };
         records.extend(before.into_iter().map(|(.., pre_prepare)| PbftRecord::Accepted(pre_prepare)));
         records.extend(prepared(true));
-        records.extend(self.begun.ways().iter().cloned().map(PbftRecord::NewView));
+        records.extend(self.begun.ways().iter().map(|way| PbftRecord::NewView(Arc::new(way.claim()))));
         records.extend(since.into_iter().map(|(.., pre_prepare)| PbftRecord::Accepted(pre_prepare)));
         records.extend(prepared(false));
         for (&sequence, slot) in &self.slots {
@@ -197,7 +199,8 @@ impl Pbft {
             records.push(PbftRecord::Committed(Position { sequence, digest }));
         }
         if self.phase == Phase::Changing {
-            records.extend(self.view_changes.get(&me).cloned().map(|signed| PbftRecord::ViewChange(Box::new(signed))));
+            let mine = self.view_changes.get(&me);
+            records.extend(mine.map(|signed| PbftRecord::ViewChange(Box::new(signed.claim()))));
         }
         records
     }

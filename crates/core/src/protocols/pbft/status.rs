@@ -151,11 +151,11 @@ impl Pbft {
         let (begun, ways) = (self.begun.view(), self.begun.ways());
         let lacks = theirs.begun < begun || (theirs.begun == begun && theirs.way != self.begun.digest());
         if let Some(turn) = times.checked_rem(ways.len()).filter(|_| lacks) {
-            context.push(OrderEffect::Send(from, PbftMessage::NewView(ways[turn].clone())));
+            context.push(OrderEffect::Send(from, PbftMessage::NewView(alloc::sync::Arc::new(ways[turn].claim()))));
         }
         let behind = theirs.view < self.view || (theirs.view == self.view && theirs.changing);
         if let Some(mine) = self.view_changes.get(&context.me).filter(|_| behind && self.phase == Phase::Changing) {
-            context.push(OrderEffect::Send(from, PbftMessage::ViewChange(Box::new(mine.clone()))));
+            context.push(OrderEffect::Send(from, PbftMessage::ViewChange(Box::new(mine.claim()))));
         }
     }
 

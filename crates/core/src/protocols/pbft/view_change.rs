@@ -5,7 +5,7 @@ use super::message::{Claim, NewView, PbftMessage, Status, ViewChange, positions}
 use super::replica::{Ctx, Pbft, Phase, ViewTimer};
 use super::slot::Proposed;
 use super::{PbftRecord, PbftTimer};
-use crate::auth::Signed;
+use crate::auth::{Claimed, Signed};
 use crate::batch::Batch;
 use crate::digest::Digest;
 use crate::ids::{ReplicaId, Sequence, View};
@@ -49,8 +49,8 @@ impl Pbft {
         context.push(OrderEffect::CancelTimer(PbftTimer::View));
         context.push(OrderEffect::Notify(Notice::ViewChangeStarted { view, reason }));
         let signed = context.keyring.sign(self.my_view_change());
-        context.push(OrderEffect::Persist(PbftRecord::ViewChange(Box::new(signed.clone()))));
-        context.push(OrderEffect::Broadcast(PbftMessage::ViewChange(Box::new(signed.clone()))));
+        context.push(OrderEffect::Persist(PbftRecord::ViewChange(Box::new(signed.claim()))));
+        context.push(OrderEffect::Broadcast(PbftMessage::ViewChange(Box::new(signed.claim()))));
         self.view_changes.insert(context.me, signed);
         self.on_more_view_changes(context);
     }
@@ -75,21 +75,26 @@ impl Pbft {
     }
 
     /// PBFT 8. Somebody leaves its view.
-    pub(super) fn on_view_change(&mut self, context: &mut Ctx<'_>, from: ReplicaId, signed: Signed<ViewChange>) {
-        let wanted = signed.value.view;
-        let known = self.view_changes.get(&signed.signer).map(|known| known.value.view);
+    pub(super) fn on_view_change(
+        &mut self,
+        context: &mut Ctx<'_>,
+        from: ReplicaId,
+        signed: Claimed<Signed<ViewChange>>,
+    ) {
+        let wanted = signed.claims().view;
+        let known = self.view_changes.get(&signed.signer()).map(|known| known.value().view);
         let begun = wanted < self.view || (wanted == self.view && self.phase == Phase::Normal);
         if begun || known.is_some_and(|known| known >= wanted) {
             return;
         }
-        if signed.signer == context.me || !self.is_well_formed(context, &signed.value) {
+        if signed.signer() == context.me || !self.is_well_formed(context, signed.claims()) {
             return context.reject(from, Rejection::BadViewChange);
         }
-        if !context.keyring.check_signed(&signed) {
+        let Some(signed) = context.keyring.verify(signed) else {
             return context.reject(from, Rejection::BadSignature);
-        }
+        };
         context.step("PBFT 8");
-        self.view_changes.insert(signed.signer, signed);
+        self.view_changes.insert(signed.signer(), signed);
         self.leave_with_others(context);
         self.on_more_view_changes(context);
     }
@@ -98,12 +103,12 @@ impl Pbft {
     /// view that they ask for. And it leaves with its primary.
     pub(super) fn leave_with_others(&mut self, context: &mut Ctx<'_>) {
         let mut views: Vec<View> =
-            self.view_changes.values().map(|known| known.value.view).filter(|view| *view > self.view).collect();
+            self.view_changes.values().map(|known| known.value().view).filter(|view| *view > self.view).collect();
         views.sort();
         if let Some((view, reason)) = self.left_by_primary(context).filter(|(view, _)| self.may_vote_in(*view)) {
             // Others may not have heard it, and must not be left behind.
             let primary = &self.view_changes[&self.replicas.primary(self.view)];
-            context.push(OrderEffect::Broadcast(PbftMessage::ViewChange(Box::new(primary.clone()))));
+            context.push(OrderEffect::Broadcast(PbftMessage::ViewChange(Box::new(primary.claim()))));
             self.start_view_change(context, view, reason);
         } else if views.len() >= self.replicas.weak() && self.may_vote_in(views[0]) {
             self.start_view_change(context, views[0], "f+1 replicas ask for another view");
@@ -114,7 +119,7 @@ impl Pbft {
     /// anew ([`Self::renew`]). That it may not do so often that it never has to order anything: a time-out that it puts
     /// off once is over before it can do so again.
     fn left_by_primary(&self, context: &Ctx<'_>) -> Option<(View, &'static str)> {
-        let wanted = self.view_changes.get(&self.replicas.primary(self.view))?.value.view;
+        let wanted = self.view_changes.get(&self.replicas.primary(self.view))?.value().view;
         if self.phase != Phase::Normal || wanted <= self.view {
             None
         } else if wanted != self.renewed() {
@@ -177,7 +182,7 @@ impl Pbft {
         if self.phase != Phase::Changing {
             return;
         }
-        let left = self.view_changes.values().filter(|known| known.value.view >= self.view).count();
+        let left = self.view_changes.values().filter(|known| known.value().view >= self.view).count();
         if left >= self.replicas.strong() && self.view_timer.is_none() {
             self.view_timer = Some(ViewTimer::NewView);
             let at = self.view_deadline(context);
@@ -194,10 +199,10 @@ impl Pbft {
         if self.phase != Phase::Changing || self.replicas.primary(self.view) != context.me || !self.may_vote() {
             return;
         }
-        let of_view = self.view_changes.values().filter(|known| known.value.view == self.view);
+        let of_view = self.view_changes.values().filter(|known| known.value().view == self.view);
         let mut view_changes: Vec<Signed<ViewChange>> = of_view.cloned().collect();
         let Some(mut decision) =
-            decide(self.replicas, context.cluster.window(), view_changes.iter().map(|signed| &signed.value))
+            decide(self.replicas, context.cluster.window(), view_changes.iter().map(Signed::value))
         else {
             return;
         };
@@ -206,8 +211,8 @@ impl Pbft {
             // Nobody may have what a liar says to have prepared. A correct replica has it, so the rest decides
             // without any liar's word when all that the correct ones have is here.
             let lacks = |claim: &Claim| missing.contains(&(claim.sequence, claim.digest));
-            view_changes.retain(|signed| !signed.value.prepared.iter().any(lacks));
-            match decide(self.replicas, context.cluster.window(), view_changes.iter().map(|signed| &signed.value)) {
+            view_changes.retain(|signed| !signed.value().prepared.iter().any(lacks));
+            match decide(self.replicas, context.cluster.window(), view_changes.iter().map(Signed::value)) {
                 Some(rest) if self.missing(context, &rest).is_empty() => decision = rest,
                 _ => return,
             }
@@ -217,10 +222,12 @@ impl Pbft {
             decision.chosen.resize(filled, Batch::null().digest());
         }
         context.step("PBFT 9");
+        let view_changes = view_changes.into_iter().map(Claimed::from).collect();
         let new_view = NewView { view: self.view, view_changes, chosen: decision.chosen.clone() };
-        let signed = Arc::new(context.keyring.sign(new_view));
-        context.push(OrderEffect::Persist(PbftRecord::NewView(signed.clone())));
-        context.push(OrderEffect::Broadcast(PbftMessage::NewView(signed.clone())));
+        let signed = context.keyring.sign(new_view);
+        let claim = Arc::new(signed.claim());
+        context.push(OrderEffect::Persist(PbftRecord::NewView(claim.clone())));
+        context.push(OrderEffect::Broadcast(PbftMessage::NewView(claim)));
         self.enter_view(context, signed, &decision);
     }
 
@@ -242,24 +249,25 @@ impl Pbft {
 
     /// PBFT 10. A backup checks the new view and enters it. If it has left that view already, it still learns what was
     /// decided there; and if it knows already that the view began, in which way it did so besides.
-    pub(super) fn on_new_view(&mut self, context: &mut Ctx<'_>, from: ReplicaId, signed: Arc<Signed<NewView>>) {
-        let view = signed.value.view;
-        if self.begun.knows(&signed) {
+    pub(super) fn on_new_view(&mut self, context: &mut Ctx<'_>, from: ReplicaId, claim: Arc<Claimed<Signed<NewView>>>) {
+        let view = claim.claims().view;
+        if self.begun.knows(claim.claims()) {
             return;
         }
-        let decision = match self.check_new_view(context, &signed) {
-            Ok(decision) => decision,
+        let (signed, decision) = match self.check_new_view(context, &claim) {
+            Ok(checked) => checked,
             Err(reason) => return context.reject(from, reason),
         };
         let is_last = view == self.begun.view();
         if is_last {
-            context.reject(signed.signer, Rejection::Equivocation);
+            context.reject(signed.signer(), Rejection::Equivocation);
         }
-        if !self.begun.is_news(&signed, &decision) {
+        if !self.begun.is_news(signed, &decision) {
             return;
         }
         context.step("PBFT 10");
-        context.push(OrderEffect::Persist(PbftRecord::NewView(signed.clone())));
+        context.push(OrderEffect::Persist(PbftRecord::NewView(claim.clone())));
+        let signed = signed.clone();
         if view >= self.view && !is_last {
             return self.enter_view(context, signed, &decision);
         }
@@ -274,23 +282,25 @@ impl Pbft {
         }
     }
 
-    fn check_new_view(&self, context: &Ctx<'_>, signed: &Signed<NewView>) -> Result<Decision, Rejection> {
-        let new_view = &signed.value;
-        if signed.signer != self.replicas.primary(new_view.view) {
+    fn check_new_view<'a>(
+        &self,
+        context: &Ctx<'_>,
+        claim: &'a Claimed<Signed<NewView>>,
+    ) -> Result<(&'a Signed<NewView>, Decision), Rejection> {
+        if claim.signer() != self.replicas.primary(claim.claims().view) {
             return Err(Rejection::WrongSender);
         }
-        if !context.keyring.check_signed(signed) {
-            return Err(Rejection::BadSignature);
-        }
-        let is_sound = |vc: &Signed<ViewChange>| {
-            vc.value.view == new_view.view
-                && (self.view_changes.get(&vc.signer) == Some(vc)
-                    || self.is_well_formed(context, &vc.value) && context.keyring.check_signed(vc))
+        let signed = context.keyring.verify_in_place(claim).ok_or(Rejection::BadSignature)?;
+        let new_view = signed.value();
+        let is_sound = |vc: &Claimed<Signed<ViewChange>>| {
+            vc.claims().view == new_view.view
+                && (self.view_changes.get(&vc.signer()).is_some_and(|known| vc.says(known))
+                    || self.is_well_formed(context, vc.claims()) && context.keyring.verify_in_place(vc).is_some())
         };
         if !new_view.view_changes.iter().all(is_sound) {
             return Err(Rejection::BadViewChange);
         }
-        let values = new_view.view_changes.iter().map(|vc| &vc.value);
+        let values = new_view.view_changes.iter().map(Claimed::claims);
         let Decision { stable, chosen } =
             decide(self.replicas, context.cluster.window(), values).ok_or(Rejection::BadViewChange)?;
         // Where nothing prepared the null batch is as good as none.
@@ -301,12 +311,13 @@ impl Pbft {
             .chosen
             .strip_prefix(&*chosen)
             .is_some_and(|more| more.is_empty() || is_filled && more.iter().all(|digest| *digest == null));
-        if follows { Ok(Decision { stable, chosen: new_view.chosen.clone() }) } else { Err(Rejection::BadViewChange) }
+        let decision = Decision { stable, chosen: new_view.chosen.clone() };
+        follows.then_some((signed, decision)).ok_or(Rejection::BadViewChange)
     }
 
     /// Both: the chosen batches are proposed again, everything else of earlier views that was only proposed is void.
     /// The  window moves to the stable checkpoint that was proved, whether or not its state is here yet.
-    fn enter_view(&mut self, context: &mut Ctx<'_>, signed: Arc<Signed<NewView>>, decision: &Decision) {
+    fn enter_view(&mut self, context: &mut Ctx<'_>, signed: Signed<NewView>, decision: &Decision) {
         let proved = decision.stable.value.sequence > self.low_water_mark();
         self.install_view(signed, decision);
         self.since = context.now;
@@ -343,8 +354,8 @@ impl Pbft {
 
     /// What the beginning of a view tells, whether this replica enters it or not, or knows already how else it began:
     /// nothing but what it chose was committed before. Recovery replays it.
-    pub(super) fn learn_view(&mut self, signed: Arc<Signed<NewView>>, decision: &Decision) {
-        assert!(signed.value.view <= self.view, "whoever knows how a view began is in it, or beyond");
+    pub(super) fn learn_view(&mut self, signed: Signed<NewView>, decision: &Decision) {
+        assert!(signed.value().view <= self.view, "whoever knows how a view began is in it, or beyond");
         self.begun.learn(signed, decision);
         self.raise_low_water_mark(&decision.stable);
         for (sequence, slot) in self.slots.range_mut(self.begun.low().next()..) {
@@ -353,15 +364,15 @@ impl Pbft {
     }
 
     /// What entering a view changes in the state; recovery replays it.
-    pub(super) fn install_view(&mut self, signed: Arc<Signed<NewView>>, decision: &Decision) {
-        let view = signed.value.view;
+    pub(super) fn install_view(&mut self, signed: Signed<NewView>, decision: &Decision) {
+        let view = signed.value().view;
         let is_later = view > self.view || view == self.view && self.phase == Phase::Changing;
         assert!(is_later, "a view begins once");
         self.view = view;
         self.phase = Phase::Normal;
         self.view_timer = None;
         self.fills = false;
-        self.view_changes.retain(|_, known| known.value.view > view);
+        self.view_changes.retain(|_, known| known.value().view > view);
         self.learn_view(signed, decision);
         for slot in self.slots.values_mut() {
             slot.proposed = None;

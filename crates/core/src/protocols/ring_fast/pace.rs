@@ -46,7 +46,7 @@ mod message;
 
 pub use message::{Delay, Hop, Hops, PaceMessage, RingPace, Round, Vote};
 
-use crate::auth::{Keyring, Signed};
+use crate::auth::{Claimed, Keyring, Signed};
 use crate::cluster::Cluster;
 use crate::cluster::Limits;
 use crate::ids::{InstanceId, ReplicaId};
@@ -196,7 +196,7 @@ impl Watch {
         // Who has no hop yet ends the round: it has only just begun.
         let Some(hop) = self.hop else { return };
         let hop = Hop { instance: self.instance, round: hops.round, microseconds: hop.0 };
-        hops.hops.push(around.keyring.sign(hop));
+        hops.hops.push(around.keyring.sign(hop).into());
         (around.send)(successor(self.replicas, around.me), PaceMessage::Check(hops));
     }
 
@@ -221,7 +221,7 @@ impl Watch {
             }
             PaceMessage::Check(hops) if before_us => return self.on_check(around, hops),
             PaceMessage::Report(hops) if before_us => return self.on_report(around, hops),
-            PaceMessage::Vote(vote) if vote.signer == from => return self.on_vote(around, vote),
+            PaceMessage::Vote(vote) if vote.signer() == from => return self.on_vote(around, vote),
             _ => return Err(Rejection::WrongSender),
         }
         Ok(())
@@ -264,9 +264,8 @@ impl Watch {
         if self.reported.get(&round.originator).is_some_and(|(last, _)| *last >= round.number) {
             return Err(Rejection::StaleTimestamp);
         }
-        self.check(around, &hops)?;
-        let mut times: Vec<(u64, ReplicaId)> =
-            hops.hops.iter().map(|hop| (hop.value.microseconds, hop.signer)).collect();
+        let signed = self.check(around, &hops)?.into_iter();
+        let mut times: Vec<(u64, ReplicaId)> = signed.map(|hop| (hop.value().microseconds, hop.signer())).collect();
         times.sort_unstable();
         if let Some(took) = self.average() {
             self.took = Some((took, now));
@@ -279,7 +278,7 @@ impl Watch {
             (around.send)(successor(self.replicas, me), PaceMessage::Report(hops));
         }
         let vote = around.keyring.sign(Vote { instance: self.instance, round, pace });
-        (around.send)(Destination::Replicas, PaceMessage::Vote(vote));
+        (around.send)(Destination::Replicas, PaceMessage::Vote(vote.into()));
         self.reported.insert(round.originator, (round.number, suspect(self.replicas, around.limits, &times)));
         self.votes.insert((round.originator, me), (round.number, pace));
         self.decide(around, round.originator);
@@ -287,19 +286,17 @@ impl Watch {
     }
 
     /// Pace 5.
-    fn on_vote(&mut self, around: &Around<'_>, vote: Signed<Vote>) -> Result<(), Rejection> {
-        let Vote { instance, round, pace } = vote.value;
+    fn on_vote(&mut self, around: &Around<'_>, vote: Claimed<Signed<Vote>>) -> Result<(), Rejection> {
+        let Vote { instance, round, .. } = *vote.claims();
         if instance != self.instance || !self.replicas.contains(round.originator) {
             return Err(Rejection::Malformed);
         }
-        let slot = (round.originator, vote.signer);
+        let slot = (round.originator, vote.signer());
         if self.votes.get(&slot).is_some_and(|(last, _)| *last >= round.number) {
             return Err(Rejection::StaleTimestamp);
         }
-        if !around.keyring.check_signed(&vote) {
-            return Err(Rejection::BadSignature);
-        }
-        self.votes.insert(slot, (round.number, pace));
+        let vote = around.keyring.verify(vote).ok_or(Rejection::BadSignature)?;
+        self.votes.insert(slot, (round.number, vote.value().pace));
         self.decide(around, round.originator);
         Ok(())
     }
@@ -332,16 +329,16 @@ impl Watch {
     }
 
     /// Whether the hops are those of the replicas from the originator on, for this round.
-    fn check(&self, around: &Around<'_>, hops: &Hops) -> Result<(), Rejection> {
+    fn check<'a>(&self, around: &Around<'_>, hops: &'a Hops) -> Result<Vec<&'a Signed<Hop>>, Rejection> {
         let mut expected = hops.round.originator;
         for hop in &hops.hops {
-            if hop.signer != expected || hop.value.round != hops.round || hop.value.instance != self.instance {
+            if hop.signer() != expected || hop.claims().round != hops.round || hop.claims().instance != self.instance {
                 return Err(Rejection::Malformed);
             }
             expected = self.replicas.next(expected);
         }
-        let good = hops.hops.iter().all(|hop| around.keyring.check_signed(hop));
-        if good { Ok(()) } else { Err(Rejection::BadSignature) }
+        let signed = hops.hops.iter().map(|hop| around.keyring.verify_in_place(hop));
+        signed.collect::<Option<_>>().ok_or(Rejection::BadSignature)
     }
 }
 
@@ -465,8 +462,8 @@ mod tests {
             if self.hasty.contains(&from) {
                 delay = if matches!(message, PaceMessage::Pong(_)) { 0 } else { delay };
                 if let PaceMessage::Check(hops) = &mut message {
-                    let hop = hops.hops.pop().unwrap().value;
-                    hops.hops.push(self.keyrings[from].sign(Hop { microseconds: 0, ..hop }));
+                    let hop = *hops.hops.pop().unwrap().claims();
+                    hops.hops.push(self.keyrings[from].sign(Hop { microseconds: 0, ..hop }).into());
                 }
             }
             self.mail.push_back((self.now + delay, from, to, message));
@@ -641,7 +638,7 @@ mod tests {
         (0..8).for_each(|_| ring.interval());
         let round = ring.last_round();
         let hop = |ring: &Ring, signer: usize, round| {
-            ring.keyrings[signer].sign(Hop { instance: INSTANCE, round, microseconds: 1 })
+            Claimed::from(ring.keyrings[signer].sign(Hop { instance: INSTANCE, round, microseconds: 1 }))
         };
         let next = Round { originator: round.originator, number: round.number + 4 };
         let order: Vec<usize> = (0..4).map(|at| (usize::from(round.originator.0) + at) % 4).collect();
@@ -651,7 +648,7 @@ mod tests {
         let mut old = whole.clone();
         old[1] = hop(&ring, order[1], round);
         let mut forged = whole.clone();
-        forged[1].value.microseconds = 2;
+        forged[1].claims_mut().microseconds = 2;
         let stale: Vec<_> = order.iter().map(|signer| hop(&ring, *signer, round)).collect();
         let cases = [
             (next, whole[..3].to_vec(), Rejection::Malformed),
@@ -667,7 +664,7 @@ mod tests {
             assert_eq!(ring.rejected, [expected]);
         }
         ring.rejected.clear();
-        let vote = ring.keyrings[2].sign(Vote { instance: INSTANCE, round, pace: Pace::Slow });
+        let vote = Claimed::from(ring.keyrings[2].sign(Vote { instance: INSTANCE, round, pace: Pace::Slow }));
         ring.step(1, |pace, around| pace.on_message(around, ReplicaId(2), PaceMessage::Vote(vote.clone())));
         ring.step(1, |pace, around| pace.on_message(around, ReplicaId(3), PaceMessage::Vote(vote)));
         assert_eq!(ring.rejected, [Rejection::StaleTimestamp, Rejection::WrongSender]);
@@ -684,7 +681,7 @@ mod tests {
                 ring.step(1, |pace, around| pace.on_message(around, ReplicaId(0), message));
             }
             let vote = ring.keyrings[0].sign(Vote { instance: INSTANCE, round, pace: Pace::Slow });
-            ring.step(1, |pace, around| pace.on_message(around, ReplicaId(0), PaceMessage::Vote(vote)));
+            ring.step(1, |pace, around| pace.on_message(around, ReplicaId(0), PaceMessage::Vote(vote.into())));
             assert_eq!(ring.rejected, [Rejection::Malformed; 3]);
         }
     }
@@ -703,7 +700,7 @@ mod tests {
         assert_eq!(ring.mail.len(), 1);
     }
 
-    fn hop_of(keyring: &Keyring, round: Round) -> Signed<Hop> {
-        keyring.sign(Hop { instance: INSTANCE, round, microseconds: 1 })
+    fn hop_of(keyring: &Keyring, round: Round) -> Claimed<Signed<Hop>> {
+        keyring.sign(Hop { instance: INSTANCE, round, microseconds: 1 }).into()
     }
 }

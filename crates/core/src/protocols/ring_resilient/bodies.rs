@@ -47,7 +47,7 @@ impl<S: Service> RingResilient<S> {
         let is_proved = |request: &&Request| request.vouched != Vouched::No;
         let unproved: Vec<Digest> =
             found.iter().filter(|found| !is_proved(found)).map(|found| found.digest()).collect();
-        if missing.is_empty() && (unproved.is_empty() || self.is_vouched_for(s, &order.prepare.value)) {
+        if missing.is_empty() && (unproved.is_empty() || self.is_vouched_for(s, order.prepare.value())) {
             return Some(found.into_iter().cloned().collect());
         }
         let wanted: Vec<Digest> = missing.into_iter().chain(unproved).collect();

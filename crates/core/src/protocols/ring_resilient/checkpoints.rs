@@ -2,7 +2,7 @@
 
 use super::message::{Commit, ResilientMessage, ResilientTimer, Status};
 use super::state::{Doubt, EARLY_MAX, RingResilient};
-use crate::auth::{Certificate, Signed};
+use crate::auth::{Certificate, Claimed, Signed};
 use crate::cluster::ClientAuth;
 use crate::history::Boundary;
 use crate::ids::{Principal, ReplicaId};
@@ -51,10 +51,10 @@ impl<S: Service> RingResilient<S> {
         let known = self.base.ledger.log.boundaries().iter().find(|boundary| boundary.position == position).copied();
         let boundary = known.unwrap_or_else(|| self.base.ledger.checkpoint());
         let vote = s.keyring.sign(self.stable_at(boundary));
-        self.send(s, Destination::Replicas, ResilientMessage::Checkpoint(vote.clone()));
+        self.send(s, Destination::Replicas, ResilientMessage::Checkpoint(vote.claim()));
         // After a restart it may have been found already.
-        self.votes.retain(|known| known.value.boundary.position != position);
-        let value = vote.value;
+        self.votes.retain(|known| known.value().boundary.position != position);
+        let value = *vote.value();
         self.votes.push(vote);
         self.count_votes(s, value);
     }
@@ -78,7 +78,7 @@ impl<S: Service> RingResilient<S> {
         let is_certain = self.committed.is_some_and(|committed| committed >= executed);
         let has_room = log.boundaries().len() < CHECKPOINTS_MAX / 2;
         let may = is_certain && has_room && executed > log.anchor().position;
-        let has_signed = self.votes.iter().any(|vote| vote.value.boundary.position == executed);
+        let has_signed = self.votes.iter().any(|vote| vote.value().boundary.position == executed);
         if may && !has_signed && s.now >= self.signed_out_of_turn + s.cluster.limits.status_interval {
             self.signed_out_of_turn = s.now;
             self.take_checkpoint(s);
@@ -99,32 +99,37 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// Resilient 6: another replica's state.
-    pub(super) fn on_vote(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, vote: Signed<Stable>) {
-        let Stable { instance, boundary, .. } = vote.value;
-        if vote.signer != from || instance != self.base.what.number {
+    pub(super) fn on_vote(
+        &mut self,
+        s: &mut Surroundings<'_, impl Speaker>,
+        from: ReplicaId,
+        vote: Claimed<Signed<Stable>>,
+    ) {
+        let Stable { instance, boundary, .. } = *vote.claims();
+        if vote.signer() != from || instance != self.base.what.number {
             return s.reject(Principal::Replica(from), Rejection::WrongSender);
         }
         if boundary.position <= self.base.ledger.log.anchor().position {
             return;
         }
         let known = &self.peers.entry(from).or_default().votes;
-        if let Some(known) = known.iter().find(|known| known.value.boundary.position == boundary.position) {
-            if known.value != vote.value && s.keyring.check_signed(&vote) {
+        if let Some(known) = known.iter().find(|known| known.value().boundary.position == boundary.position) {
+            if known.value() != vote.claims() && s.keyring.verify(vote).is_some() {
                 s.reject(Principal::Replica(from), Rejection::Equivocation);
             }
             return;
         }
-        if !s.keyring.check_signed(&vote) {
+        let Some(vote) = s.keyring.verify(vote) else {
             return s.reject(Principal::Replica(from), Rejection::BadSignature);
-        }
-        let value = vote.value;
+        };
+        let value = *vote.value();
         if boundary.position == self.base.ledger.estate.executed().0 {
             // Its client may have asked nobody else.
             self.sign_where_it_is(s);
         }
         let votes = &mut self.peers.entry(from).or_default().votes;
         votes.push(vote);
-        votes.sort_by_key(|vote| vote.value.boundary);
+        votes.sort_by_key(|vote| vote.value().boundary);
         if votes.len() > VOTES_MAX {
             votes.remove(0);
         }
@@ -133,9 +138,9 @@ impl<S: Service> RingResilient<S> {
 
     fn count_votes(&mut self, s: &mut Surroundings<'_, impl Speaker>, value: Stable) {
         let all = self.peers.values().flat_map(|peer| &peer.votes).chain(&self.votes);
-        let equal = all.filter(|vote| vote.value == value);
+        let equal = all.filter(|vote| *vote.value() == value);
         // By signer: nobody counts twice.
-        let signatures: BTreeMap<_, _> = equal.map(|vote| (vote.signer, vote.signature)).collect();
+        let signatures: BTreeMap<_, _> = equal.map(|vote| (vote.signer(), vote.signature())).collect();
         if signatures.len() >= self.base.what.replicas.strong() {
             let signatures = signatures.into_iter().take(self.base.what.replicas.strong()).collect();
             self.anchor(s, Certificate { value, signatures });
@@ -188,7 +193,7 @@ impl<S: Service> RingResilient<S> {
         self.base.ledger.anchor_at(boundary);
         self.base.ledger.certify(certificate.clone());
         self.slots = self.slots.split_off(&before.saturating_add(1));
-        self.votes.retain(|vote| vote.value.boundary.position > boundary.position);
+        self.votes.retain(|vote| vote.value().boundary.position > boundary.position);
         self.doubt.take_if(|doubt| doubt.position <= boundary.position);
         self.peers.values_mut().for_each(|peer| peer.forget_below(boundary.position));
         s.append(self.base.what.number, HistoryRecord::Stable(certificate.clone()));
@@ -268,7 +273,7 @@ impl<S: Service> RingResilient<S> {
         };
         self.send(s, Destination::Replicas, ResilientMessage::Status(status));
         for vote in self.votes.clone() {
-            self.send(s, Destination::Replicas, ResilientMessage::Checkpoint(vote));
+            self.send(s, Destination::Replicas, ResilientMessage::Checkpoint(vote.into()));
         }
         self.fetch(s, Destination::Replicas);
         if self.leads(s) {
@@ -322,7 +327,7 @@ impl<S: Service> RingResilient<S> {
             && anchor < own.position
         {
             let vote = s.keyring.sign(self.stable_at(own));
-            self.send(s, to, ResilientMessage::Checkpoint(vote));
+            self.send(s, to, ResilientMessage::Checkpoint(vote.into()));
         }
     }
 
@@ -353,7 +358,7 @@ impl<S: Service> RingResilient<S> {
         let unprepared = |end: &&u64| status.prepared.is_none_or(|prepared| **end > prepared);
         for end in ends.iter().filter(unprepared).take(ANSWERS_MAX) {
             if let Some(prepare) = self.own_prepare(s, *end) {
-                self.send(s, to, ResilientMessage::Prepare(prepare));
+                self.send(s, to, ResilientMessage::Prepare(prepare.into()));
             }
         }
         self.repeat_commits(s, to, &status, next.last().copied());

@@ -66,8 +66,8 @@ impl<S: Service> RingResilient<S> {
             assert_eq!(stable.value.boundary, anchor, "what proves the anchor is kept");
             assert_eq!(stable.value.instance, self.base.what.number, "it was reached in this instance");
         }
-        assert!(self.votes.iter().all(|vote| vote.signer == me), "a replica signs its own checkpoints");
-        let positions = || self.votes.iter().map(|vote| vote.value.boundary.position);
+        assert!(self.votes.iter().all(|vote| vote.signer() == me), "a replica signs its own checkpoints");
+        let positions = || self.votes.iter().map(|vote| vote.value().boundary.position);
         assert!(positions().all(|position| position > anchor.position), "what is certain needs no vote");
         let executed = self.base.ledger.estate.executed().0;
         assert!(positions().all(|position| position <= executed), "a replica signs what it has executed");
@@ -91,8 +91,8 @@ impl<S: Service> RingResilient<S> {
     fn check_orders(&self, cluster: &Cluster) {
         assert!(self.early.len() <= EARLY_MAX, "at most EARLY_MAX");
         for (end, order) in &self.early {
-            assert_eq!(order.prepare.value.position, *end, "an ORDER is found by its last position");
-            assert_eq!(order.prepare.signer, self.base.what.head, "the sequencer orders");
+            assert_eq!(order.prepare.value().position, *end, "an ORDER is found by its last position");
+            assert_eq!(order.prepare.signer(), self.base.what.head, "the sequencer orders");
             let count = order.batch.entries.len() as u64;
             assert_eq!(order.first + count, *end + 1, "each request has a position");
         }

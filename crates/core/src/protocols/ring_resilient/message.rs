@@ -1,6 +1,6 @@
 //! What replicas of the resilient ring say to one another.
 
-use crate::auth::{Certificate, Keyring, Signed};
+use crate::auth::{Certificate, Claimed, Keyring, Signed};
 use crate::batch::Batch;
 use crate::cluster::Cluster;
 use crate::digest::Digest;
@@ -45,7 +45,7 @@ pub struct Order {
     /// Agreed values and requests; big ones by reference.
     pub batch: Batch,
     /// The sequencer's own PREP, of the history with this batch.
-    pub prepare: Signed<Prepared>,
+    pub prepare: Claimed<Signed<Prepared>>,
 }
 wire_struct!(Order { first, batch, prepare });
 
@@ -81,11 +81,11 @@ pub enum ResilientMessage {
     /// The sequencer to all others.
     Order(Box<Order>),
     /// A replica to all others.
-    Prepare(Signed<Prepared>),
+    Prepare(Claimed<Signed<Prepared>>),
     /// A replica to all others.
     Commit(Commit),
     /// A replica to all others: its state at a checkpoint.
-    Checkpoint(Signed<Stable>),
+    Checkpoint(Claimed<Signed<Stable>>),
     /// A replica to all others, while it waits for something.
     Status(Status),
     /// A replica to others: it lacks these requests.
@@ -118,19 +118,19 @@ impl fmt::Display for Resilient {
         let Self { instance, message } = self;
         match message {
             ResilientMessage::Order(order) => {
-                let (end, requests) = (order.prepare.value.position, order.batch.entries.len());
+                let (end, requests) = (order.prepare.claims().position, order.batch.entries.len());
                 write!(f, "RING-ORDER {instance} p{}..p{end} with {requests} requests", order.first)
             }
             ResilientMessage::Prepare(signed) => {
-                let Prepared { position, history, .. } = signed.value;
-                write!(f, "PREP {instance} of {} p{position} {history:?}", signed.signer)
+                let Prepared { position, history, .. } = signed.claims();
+                write!(f, "PREP {instance} of {} p{position} {history:?}", signed.signer())
             }
             ResilientMessage::Commit(Commit { position, history }) => {
                 write!(f, "COMM {instance} p{position} {history:?}")
             }
             ResilientMessage::Checkpoint(signed) => {
-                let Boundary { position, history, root } = signed.value.boundary;
-                write!(f, "RING-CHECKPOINT {instance} of {} p{position} {history:?} {root:?}", signed.signer)
+                let Boundary { position, history, root } = signed.claims().boundary;
+                write!(f, "RING-CHECKPOINT {instance} of {} p{position} {history:?} {root:?}", signed.signer())
             }
             ResilientMessage::Status(Status { logged, prepared, committed, anchor, .. }) => {
                 let [prepared, committed] = [prepared, committed].map(|position| position.unwrap_or(0));

@@ -2,7 +2,7 @@
 
 use super::bodies::has_proof;
 use super::message::{Order, ResilientMessage};
-use super::state::{EARLY_MAX, RingResilient, Slot};
+use super::state::{EARLY_MAX, Early, RingResilient, Slot};
 use crate::auth::Signed;
 use crate::batch::{Batch, Entry, Reference};
 use crate::clients::Freshness;
@@ -177,14 +177,14 @@ impl<S: Service> RingResilient<S> {
         let entries: Vec<Entry> = slot.requests.iter().map(entry).collect();
         let first = end + 1 - entries.len() as u64;
         assert!(first > self.base.init().0, "an ORDER begins above the init history");
-        Some(Order { first, batch: Batch::new(slot.proposal.clone(), entries), prepare })
+        Some(Order { first, batch: Batch::new(slot.proposal.clone(), entries), prepare: prepare.into() })
     }
 
     /// Resilient 3: the sequencer's next batch.
-    pub(super) fn on_order(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, mut order: Order) {
-        let Prepared { instance, position, history } = order.prepare.value;
+    pub(super) fn on_order(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, order: Order) {
+        let Prepared { instance, position, history } = *order.prepare.claims();
         let count = order.batch.entries.len() as u64;
-        if from != self.base.what.head || order.prepare.signer != from {
+        if from != self.base.what.head || order.prepare.signer() != from {
             return s.reject(Principal::Replica(from), Rejection::WrongSender);
         }
         let limits = &s.cluster.limits;
@@ -198,7 +198,7 @@ impl<S: Service> RingResilient<S> {
         if self.opened && position <= log.length() {
             // Said again; or not quite.
             let known = log.history_at(position);
-            if known.is_some_and(|known| known != history) && s.keyring.check_signed(&order.prepare) {
+            if known.is_some_and(|known| known != history) && s.keyring.verify(order.prepare).is_some() {
                 s.reject(Principal::Replica(from), Rejection::Equivocation);
             }
             return;
@@ -210,12 +210,13 @@ impl<S: Service> RingResilient<S> {
         if position > window || is_full || self.early.contains_key(&position) {
             return s.reject(Principal::Replica(from), Rejection::OutsideWindow);
         }
-        if !s.keyring.check_signed(&order.prepare) {
+        let Order { first, mut batch, prepare } = order;
+        let Some(prepare) = s.keyring.verify(prepare) else {
             return s.reject(Principal::Replica(from), Rejection::BadSignature);
-        }
+        };
         // Last of all: it may cost a signature for each request.
-        order.batch.vouch(s.cluster, s.keyring);
-        self.early.insert(position, order);
+        batch.vouch(s.cluster, s.keyring);
+        self.early.insert(position, Early { first, batch, prepare });
         if self.early.len() > EARLY_MAX {
             self.early.pop_last();
         }
@@ -228,7 +229,7 @@ impl<S: Service> RingResilient<S> {
             let log = &self.base.ledger.log;
             let first = order.first;
             if !self.opened {
-                if order.batch.is_null() && (end, order.prepare.value.history) == self.base.init() {
+                if order.batch.is_null() && (end, order.prepare.value().history) == self.base.init() {
                     let order = self.early.remove(&end).expect("just seen");
                     self.open_here(s, Some(order.prepare));
                     continue;
@@ -249,8 +250,8 @@ impl<S: Service> RingResilient<S> {
                 return;
             }
             let Some(requests) = self.requests_of(s, end) else { return };
-            let Order { batch, prepare, .. } = self.early.remove(&end).expect("just seen");
-            if let Some(reason) = self.objection(s, &batch.proposal, &requests, &prepare.value) {
+            let Early { batch, prepare, .. } = self.early.remove(&end).expect("just seen");
+            if let Some(reason) = self.objection(s, &batch.proposal, &requests, prepare.value()) {
                 return s.reject(Principal::Replica(self.base.what.head), reason);
             }
             s.step("Resilient 3");
@@ -337,10 +338,10 @@ impl<S: Service> RingResilient<S> {
     /// Resilient 3: says that the batch is logged.
     fn vote(&mut self, s: &mut Surroundings<'_, impl Speaker>, end: u64, of_sequencer: Signed<Prepared>) {
         if let Some(own) = self.own_prepare(s, end) {
-            self.send(s, Destination::Replicas, ResilientMessage::Prepare(own));
+            self.send(s, Destination::Replicas, ResilientMessage::Prepare(own.into()));
         }
         if let Some(slot) = self.slots.get_mut(&end) {
-            slot.prepares.insert(of_sequencer.signer, of_sequencer.signature);
+            slot.prepares.insert(of_sequencer.signer(), of_sequencer);
         }
         self.try_prepare(s, end);
     }

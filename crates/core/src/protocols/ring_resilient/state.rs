@@ -1,8 +1,9 @@
 //! What a replica of the resilient ring knows.
 
-use super::message::{Order, Resilient, ResilientMessage, ResilientTimer, Speaker};
+use super::message::{Resilient, ResilientMessage, ResilientTimer, Speaker};
 use super::peer::Peer;
-use crate::auth::{Certificate, Signature, Signed};
+use crate::auth::{Certificate, Signed};
+use crate::batch::Batch;
 use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::history::Boundary;
@@ -43,7 +44,15 @@ pub(super) struct Slot {
     /// Its requests; those that the log of an earlier process told have no proof any more.
     pub(super) requests: Vec<Request>,
     /// Who signed that.
-    pub(super) prepares: BTreeMap<ReplicaId, Signature>,
+    pub(super) prepares: BTreeMap<ReplicaId, Signed<Prepared>>,
+}
+
+/// An ORDER ahead of the log, whose PREP the sequencer has signed.
+#[derive(Clone, Debug)]
+pub(crate) struct Early {
+    pub(super) first: u64,
+    pub(super) batch: Batch,
+    pub(super) prepare: Signed<Prepared>,
 }
 
 /// See the [module](self).
@@ -67,7 +76,7 @@ pub(crate) struct RingResilient<S> {
     /// catch up.
     pub(super) slots: BTreeMap<u64, Slot>,
     /// ORDERs ahead, by their last position.
-    pub(super) early: BTreeMap<u64, Order>,
+    pub(super) early: BTreeMap<u64, Early>,
     /// Requests of the next ORDER, and of no other, that were not here, or not with a proof.
     pub(super) bodies: BTreeMap<Digest, Option<Request>>,
     /// What the others have said.
@@ -169,12 +178,12 @@ impl<S: Service> RingResilient<S> {
     }
 
     /// The ORDERs that it keeps for later, for the one that goes on from a checkpoint.
-    pub(crate) fn take_orders(&mut self) -> BTreeMap<u64, Order> {
+    pub(crate) fn take_orders(&mut self) -> BTreeMap<u64, Early> {
         core::mem::take(&mut self.early)
     }
 
     /// Takes over the ORDERs that another one kept for later ([`Self::take_orders`]).
-    pub(crate) fn give_orders(&mut self, s: &mut Surroundings<'_, impl Speaker>, orders: BTreeMap<u64, Order>) {
+    pub(crate) fn give_orders(&mut self, s: &mut Surroundings<'_, impl Speaker>, orders: BTreeMap<u64, Early>) {
         self.early = orders;
         self.take_early(s);
     }

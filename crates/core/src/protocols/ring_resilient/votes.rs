@@ -2,7 +2,7 @@
 
 use super::message::{Commit, ResilientMessage};
 use super::state::{RingResilient, Slot};
-use crate::auth::{Certificate, Signed};
+use crate::auth::{Certificate, Claimed, Signed};
 use crate::ids::{Principal, ReplicaId};
 use crate::machine::Destination;
 use crate::protocols::ring_resilient::message::Speaker;
@@ -19,8 +19,7 @@ impl<S: Service> RingResilient<S> {
     pub(super) fn own_prepare(&mut self, s: &Surroundings<'_, impl Speaker>, end: u64) -> Option<Signed<Prepared>> {
         let slot = self.slots.get_mut(&end)?;
         let value = Prepared { instance: self.base.what.number, position: end, history: slot.history };
-        let signature = *slot.prepares.entry(s.me).or_insert_with(|| s.keyring.sign(value).signature);
-        Some(Signed { value, signer: s.me, signature })
+        Some(slot.prepares.entry(s.me).or_insert_with(|| s.keyring.sign(value)).clone())
     }
 
     /// Resilient 4: another replica has logged a batch.
@@ -28,10 +27,10 @@ impl<S: Service> RingResilient<S> {
         &mut self,
         s: &mut Surroundings<'_, impl Speaker>,
         from: ReplicaId,
-        signed: Signed<Prepared>,
+        signed: Claimed<Signed<Prepared>>,
     ) {
-        let Prepared { instance, position, history } = signed.value;
-        if signed.signer != from || instance != self.base.what.number {
+        let Prepared { instance, position, history } = *signed.claims();
+        if signed.signer() != from || instance != self.base.what.number {
             return s.reject(Principal::Replica(from), Rejection::WrongSender);
         }
         if position <= self.base.ledger.log.anchor().position && !self.slots.contains_key(&position) {
@@ -40,7 +39,7 @@ impl<S: Service> RingResilient<S> {
         let Some(slot) = self.slots.get_mut(&position) else {
             let ahead = &mut self.peers.entry(from).or_default().prepares;
             let is_news = !ahead.contains_key(&position);
-            ahead.entry(position).or_insert((history, signed.signature));
+            ahead.entry(position).or_insert(signed);
             if ahead.len() > AHEAD_MAX {
                 ahead.pop_last();
             }
@@ -58,10 +57,10 @@ impl<S: Service> RingResilient<S> {
             // It may be right: then the sequencer lied to one of us.
             return s.reject(Principal::Replica(from), Rejection::OutsideWindow);
         }
-        if !s.keyring.check_signed(&signed) {
+        let Some(signed) = s.keyring.verify(signed) else {
             return s.reject(Principal::Replica(from), Rejection::BadSignature);
-        }
-        slot.prepares.insert(from, signed.signature);
+        };
+        slot.prepares.insert(from, signed);
         self.try_prepare(s, position);
     }
 
@@ -70,9 +69,8 @@ impl<S: Service> RingResilient<S> {
     /// later, when both may be too old to be judged, may take its word for it.
     pub(super) fn is_vouched_for(&self, s: &Surroundings<'_, impl Speaker>, claim: &Prepared) -> bool {
         let has_signed = |(&signer, peer): (&ReplicaId, &Peer)| {
-            let said = peer.prepares.get(&claim.position).filter(|(history, _)| *history == claim.history);
-            let signed = said.map(|(_, signature)| Signed { value: *claim, signer, signature: *signature });
-            signer != self.base.what.head && signed.is_some_and(|signed| s.keyring.check_signed(&signed))
+            let said = peer.prepares.get(&claim.position).filter(|said| said.claims() == claim);
+            signer != self.base.what.head && said.and_then(|said| s.keyring.verify_in_place(said)).is_some()
         };
         1 + self.peers.iter().filter(|peer| has_signed(*peer)).count() >= self.base.what.replicas.weak()
     }
@@ -82,12 +80,12 @@ impl<S: Service> RingResilient<S> {
         let Some(slot) = self.slots.get_mut(&end) else { return };
         let value = Prepared { instance: self.base.what.number, position: end, history: slot.history };
         for (&signer, peer) in &mut self.peers {
-            let Some((history, signature)) = peer.prepares.remove(&end) else { continue };
-            if history != slot.history || slot.prepares.contains_key(&signer) {
+            let Some(said) = peer.prepares.remove(&end) else { continue };
+            if *said.claims() != value || slot.prepares.contains_key(&signer) {
                 continue;
             }
-            if s.keyring.check_signed(&Signed { value, signer, signature }) {
-                slot.prepares.insert(signer, signature);
+            if let Some(signed) = s.keyring.verify(said) {
+                slot.prepares.insert(signer, signed);
             } else {
                 s.reject(Principal::Replica(signer), Rejection::BadSignature);
             }
@@ -103,7 +101,7 @@ impl<S: Service> RingResilient<S> {
         if let Some(slot) = self.slots.get(&end).filter(enough).filter(|_| is_higher) {
             s.step("Resilient 4");
             let value = Prepared { instance: self.base.what.number, position: end, history: slot.history };
-            let signatures = slot.prepares.iter().map(|(signer, signature)| (*signer, *signature));
+            let signatures = slot.prepares.values().map(|signed| (signed.signer(), signed.signature()));
             let certificate =
                 Certificate { value, signatures: signatures.take(self.base.what.replicas.strong()).collect() };
             assert!(end <= self.base.ledger.log.length(), "this replica has logged what is certified");

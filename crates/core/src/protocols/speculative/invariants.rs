@@ -48,11 +48,11 @@ impl<S: Service> Speculation<S> {
     fn check_stop(&self, me: ReplicaId) {
         assert!(self.stop_reason.is_none() || self.is_stopped(), "who has a reason to stop has stopped");
         let Some(report) = &self.report else { return };
-        assert_eq!(report.signer, me, "a replica reports what it has logged itself");
-        assert_eq!(report.value.instance, self.what.number, "the report is about this instance");
+        assert_eq!(report.signer(), me, "a replica reports what it has logged itself");
+        assert_eq!(report.value().instance, self.what.number, "the report is about this instance");
         // A checkpoint that was not due is not taken again after a crash.
         let anchor = self.ledger.log.anchor();
-        assert!(report.value.anchor.position >= anchor.position, "nothing becomes certain here any more");
+        assert!(report.value().anchor.position >= anchor.position, "nothing becomes certain here any more");
         assert!(self.unexecuted.is_empty() || self.requests_logged > 0, "who waits has asked here");
     }
 
@@ -65,9 +65,9 @@ impl<S: Service> Speculation<S> {
         let is_under_way = !log.boundaries().is_empty() && !self.is_stopped();
         assert!(is_under_way || !self.checkpoints.armed, "only a checkpoint that is under way is repeated");
         if let Some(report) = &self.report {
-            assert_eq!(report.value.anchor, log.anchor(), "nothing becomes certain after the report");
-            assert_eq!(report.value.end(), log.length(), "nothing is logged after the report");
-            let last = report.value.digests.last().copied();
+            assert_eq!(report.value().anchor, log.anchor(), "nothing becomes certain after the report");
+            assert_eq!(report.value().end(), log.length(), "nothing is logged after the report");
+            let last = report.value().digests.last().copied();
             let logged = log.at(log.length()).map(|logged| logged.digest);
             assert_eq!(last, logged, "what is reported is what was logged");
         }

@@ -34,7 +34,7 @@ macro_rules! as_its_speculation {
             &self.base.what
         }
 
-        fn report(&self) -> Option<&alloc::sync::Arc<$crate::auth::Signed<$crate::switching::AbortReport>>> {
+        fn report(&self) -> Option<&$crate::auth::Signed<$crate::switching::AbortReport>> {
             self.base.report()
         }
 
@@ -88,7 +88,7 @@ pub(crate) struct Speculation<S> {
     /// L0 and the history's digest there: where this instance began.
     pub(super) init: (u64, Digest),
     pub(super) checkpoints: Checkpoints,
-    pub(super) report: Option<Arc<Signed<AbortReport>>>,
+    pub(super) report: Option<Signed<AbortReport>>,
     /// Why this replica stopped, once it has.
     pub(super) stop_reason: Option<StopReason>,
     /// Clients with a request that is logged and not executed yet.
@@ -164,7 +164,7 @@ impl<S: Service> Speculation<S> {
     }
 
     /// The abort report, once stopped.
-    pub(crate) const fn report(&self) -> Option<&Arc<Signed<AbortReport>>> {
+    pub(crate) const fn report(&self) -> Option<&Signed<AbortReport>> {
         self.report.as_ref()
     }
 
@@ -345,7 +345,7 @@ impl<S: Service> Speculation<S> {
             HistoryRecord::Anchored(boundary) if self.ledger.log.boundaries().contains(&boundary) => {
                 self.ledger.anchor_at(boundary);
             }
-            HistoryRecord::Stopped(report) => self.report = Some(report),
+            HistoryRecord::Stopped(report) => self.report = Some(Arc::unwrap_or_clone(report).recalled()),
             _ => {}
         }
     }
@@ -378,8 +378,8 @@ impl<S: Service> Speculation<S> {
     ) {
         assert!(!self.is_stopped(), "a report is never made differently (abs-P4)");
         assert_eq!(report.instance, self.what.number, "the report is about this instance");
-        let report = Arc::new(s.keyring.sign(report));
-        let record = HistoryRecord::Stopped(report.clone());
+        let report = s.keyring.sign(report);
+        let record = HistoryRecord::Stopped(Arc::new(report.claim()));
         s.persist(self.what.number, record);
         s.out.notify(Notice::Stopped { instance: self.what.number, reason });
         self.checkpoints.cancel(s);

@@ -34,7 +34,7 @@ impl Signers {
     }
 
     fn certify<T: Signable + Copy>(&self, value: T, signers: &[usize]) -> Certificate<T> {
-        let signed = signers.iter().map(|id| (ReplicaId(*id as u8), self.keyrings[*id].sign(value).signature));
+        let signed = signers.iter().map(|id| (ReplicaId(*id as u8), self.keyrings[*id].sign(value).signature()));
         Certificate { value, signatures: signed.collect() }
     }
 
@@ -70,7 +70,7 @@ impl Signers {
 
     /// What reports of replicas 1, 2 and 3 prove, if they are accepted.
     fn proved(&self, reports: [&AbortReport; 3]) -> Option<AbortHistory> {
-        let signed = (1..).zip(reports).map(|(id, report)| self.keyrings[id].sign(report.clone()));
+        let signed = (1..).zip(reports).map(|(id, report)| self.keyrings[id].sign(report.clone()).into());
         let proof = Proof { reports: signed.collect() };
         let what = self.cluster.specification(proof.instance());
         let holds = proof.check(&self.cluster, &self.keyrings[0], &what);
@@ -96,7 +96,8 @@ fn s5_one_certificate_is_enough_where_equal_reports_are_not() {
     for reports in [[&has, &has_not, &has_not], [&has_not, &has, &has_not], [&has_not, &has_not, &has]] {
         assert_eq!(signers.proved(reports).as_ref().map(end), Some(expected(b"a")));
     }
-    let signed: Vec<_> = [&has, &has_not, &has_not].map(|report| signers.keyrings[1].sign(report.clone())).into();
+    let signed: Vec<_> =
+        [&has, &has_not, &has_not].map(|report| signers.keyrings[1].sign(report.clone()).into()).into();
     let proof = Proof { reports: signed };
     let shared = proof.shared_history(signers.cluster.replicas, &Paths::of(&proof.reports)).unwrap();
     assert_eq!(end(&shared), expected(b""), "the published rule forgets it");
@@ -200,7 +201,7 @@ fn a_certified_anchor_is_where_a_later_history_begins() {
     let later = |log: &[u8], anchor: usize| AbortReport { instance: InstanceId(3), ..signers.report(log, anchor) };
     let (mut has, has_not, liar) = (later(b"abcd", 2), later(b"abcd", 0), later(b"abcd", 1));
     has.certificates.stable = Some(signers.certify(value, &[0, 1, 3]));
-    let sign = |(id, report): (usize, &AbortReport)| signers.keyrings[id].sign(report.clone());
+    let sign = |(id, report): (usize, &AbortReport)| signers.keyrings[id].sign(report.clone()).into();
     let proof = Proof { reports: (1..).zip([&liar, &has_not, &has]).map(sign).collect() };
     let fast = signers.cluster.specification(InstanceId(3));
     assert!(proof.check(&signers.cluster, &signers.keyrings[0], &fast));

@@ -1,7 +1,7 @@
 //! What abort histories keep, whatever f liars report: abs-D8, abs-S2, abs-S3, abs-S10, abs-K6, abs-K20.
 
 use super::*;
-use crate::auth::Signature;
+use crate::auth::{Claimed, Signature};
 use crate::cluster::Limits;
 use crate::digest::Domain;
 use crate::replicas::Replicas;
@@ -54,7 +54,7 @@ fn extract(f: usize, reports: impl IntoIterator<Item = AbortReport>) -> Option<A
 
 /// The history that these reports prove.
 fn prove(cluster: &Cluster, reports: impl IntoIterator<Item = AbortReport>) -> Option<AbortHistory> {
-    let signed = (0..).zip(reports).map(|(id, value)| Signed { value, signer: ReplicaId(id), signature: SIGNATURE });
+    let signed = (0..).zip(reports).map(|(id, value)| Claimed::signed(value, ReplicaId(id), SIGNATURE));
     let schedule = Protocol::Quorum.schedule();
     let what = Specification::new(&schedule, Some(Quota::default()), cluster.replicas, InstanceId(1));
     Proof { reports: signed.collect() }.abort_history(&what)

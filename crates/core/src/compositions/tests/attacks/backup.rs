@@ -266,7 +266,7 @@ fn s6_k_is_what_the_ordered_init_says() {
     let reports = run.stop(InstanceId(3));
     let low = |id: u8| {
         let mut report = reports[&id].clone();
-        report.value.low_load = true;
+        report.claims_mut().low_load = true;
         run.signed(id, &report)
     };
     let (low0, low1) = (low(0), low(1));
@@ -278,7 +278,7 @@ fn s6_k_is_what_the_ordered_init_says() {
     run.invoke(0);
     run.settle();
     let reports = run.net.sent.iter().filter_map(|frame| report_in(frame, InstanceId(4)));
-    let ends: BTreeMap<ReplicaId, u64> = reports.map(|report| (report.signer, report.value.end())).collect();
+    let ends: BTreeMap<ReplicaId, u64> = reports.map(|report| (report.signer(), report.claims().end())).collect();
     assert_eq!(ends.len(), 4, "all have ended it");
     assert!(ends.values().all(|end| *end == 2), "in the same place: {ends:?}");
     run.finish();

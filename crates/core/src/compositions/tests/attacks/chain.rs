@@ -34,7 +34,7 @@ fn raced(run: &mut Run) -> [Report; 4] {
     run.invoke(1);
     run.round_of(|frame| (frame.from == c(0)) == (frame.to == r(0)) && frame.to != r(3));
     let reports = run.stop(InstanceId(1));
-    assert_eq!([0, 1, 2, 3].map(|id| reports[&id].value.digests.len()), [1, 1, 1, 0]);
+    assert_eq!([0, 1, 2, 3].map(|id| reports[&id].claims().digests.len()), [1, 1, 1, 0]);
     [0, 1, 2, 3].map(|id| reports[&id].clone())
 }
 

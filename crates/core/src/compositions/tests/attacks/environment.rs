@@ -38,8 +38,8 @@ fn k25_s13_who_restarts_remembers_what_it_answered() {
 /// A report that denies all that was logged above its anchor.
 fn denied(report: &Report) -> Report {
     let mut report = report.clone();
-    report.value.boundaries.clear();
-    report.value.digests.clear();
+    report.claims_mut().boundaries.clear();
+    report.claims_mut().digests.clear();
     report
 }
 

@@ -154,7 +154,7 @@ fn l4_a_full_init_history_leaves_room() {
     assert_eq!(run.commits.len() as u64, bound);
     run.net.heal();
     let reports = run.stop(InstanceId(1));
-    assert_eq!(reports[&0].value.digests.len() as u64, bound);
+    assert_eq!(reports[&0].claims().digests.len() as u64, bound);
     run.begin([[&reports[&0], &reports[&1], &reports[&2]]; 4]);
     run.settle();
     run.redirect(0, InstanceId(2));

@@ -101,7 +101,7 @@ fn who_opens_more_than_the_others_of_a_ring_does_without_it() {
     });
     run.pass(5_000);
     let reports = said_reports(&run, InstanceId(1));
-    assert_eq!(reports.each_ref().map(|report| report.value.digests.len()), [2, 2, 1, 0]);
+    assert_eq!(reports.each_ref().map(|report| report.claims().digests.len()), [2, 2, 1, 0]);
     let [zero, one, two, three] = &reports;
     let (x, y) = ([zero, two, three], [zero, one, two]);
     assert_eq!((run.proved(x).position, run.proved(y).position), (1, 2));
@@ -202,8 +202,8 @@ fn a_certificate_stays_with_its_anchor() {
         run.invoke(0);
         run.pass(5_000);
         for report in said_reports(&run, InstanceId(3)) {
-            let stable = report.value.certificates.stable.expect("its anchor was certified");
-            assert_eq!((stable.value.instance, stable.value.boundary), (InstanceId(2), report.value.anchor));
+            let stable = report.claims().certificates.stable.as_ref().expect("its anchor was certified");
+            assert_eq!((stable.value.instance, stable.value.boundary), (InstanceId(2), report.claims().anchor));
         }
         run.net.heal();
         run.finish();
@@ -289,7 +289,7 @@ fn who_has_gone_on_from_a_checkpoint_signs_the_history_there() {
         run.net.forge(r(1), r(3), Message::Resilient(Resilient { instance: InstanceId(2), message }));
         run.settle();
         let mut signed = run.net.said(r(3), "PREP").into_iter().map(|frame| match &frame.message {
-            Message::Resilient(Resilient { message: ResilientMessage::Prepare(signed), .. }) => signed.value,
+            Message::Resilient(Resilient { message: ResilientMessage::Prepare(signed), .. }) => *signed.claims(),
             _ => unreachable!(),
         });
         assert!(signed.all(|value| (value.position, value.history) == (1, history)));
@@ -322,7 +322,7 @@ fn a_boundary_below_the_anchor_is_no_place_to_begin() {
     let mut run = Run::new(Protocol::Aliph, 4, 4, 1);
     let reports = three_logged(&mut run);
     let [mut low, high] = [1, 2].map(|position| anchored_at(&run, &reports[usize::from(position == 1)], position));
-    low.value.boundaries = vec![reports[2].value.anchor];
+    low.claims_mut().boundaries = vec![reports[2].claims().anchor];
     let low = run.signed(1, &low);
     let reports = [&high, &low, &reports[2]];
     let what = run.net.cluster.specification(InstanceId(1));
@@ -349,12 +349,12 @@ fn three_logged(run: &mut Run) -> [Report; 3] {
 
 /// The report that its signer would make with an anchor so high, and a state of its own there.
 fn anchored_at(run: &Run, report: &Report, position: u64) -> Report {
-    let mut value = report.value.clone();
+    let mut value = report.claims().clone();
     let digests = value.digests.split_off(position as usize);
     let history = value.digests.iter().fold(value.anchor.history, |history, digest| history.chain(*digest));
     value.anchor = Boundary { position, history, root: Digest([position as u8; 32]) };
     (value.digests, value.boundaries) = (digests, Vec::new());
-    run.net.keyring(crate::ids::Principal::Replica(report.signer)).sign(value)
+    run.net.keyring(crate::ids::Principal::Replica(report.signer())).sign(value).into()
 }
 
 /// r3, a liar, lets r2 never know that a checkpoint is certain, and resilient rings come to nothing. What r2 inherits
@@ -381,9 +381,9 @@ fn a_report_grows_no_longer_than_others_accept() {
             match message {
                 SwitchMessage::Checkpoint(boundary) => confirmed = boundary.position.max(confirmed),
                 SwitchMessage::Abort(report) => {
-                    longest = longest.max(report.value.digests.len() as u64);
+                    longest = longest.max(report.claims().digests.len() as u64);
                     assert!(longest <= most, "{longest} of {most}");
-                    assert!(confirmed <= report.value.anchor.position + ahead, "{confirmed} above its anchor");
+                    assert!(confirmed <= report.claims().anchor.position + ahead, "{confirmed} above its anchor");
                 }
                 _ => {}
             }

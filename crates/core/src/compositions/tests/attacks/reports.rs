@@ -28,7 +28,7 @@ pub(super) fn with_checkpoints(protocol: Protocol, clients: u32, history_interva
 /// What a liar may say who denies everything.
 fn denial(like: &Report) -> Report {
     let mut report = like.clone();
-    let AbortReport { anchor, boundaries, digests, .. } = &mut report.value;
+    let AbortReport { anchor, boundaries, digests, .. } = report.claims_mut();
     (*anchor, *boundaries, *digests) = (Boundary::default(), Vec::new(), Vec::new());
     report
 }
@@ -79,7 +79,7 @@ fn k07_s2_a_tentative_checkpoint_hides_nothing() {
     run.round_of(|frame| (frame.from, frame.to) == (c(1), r(0)) || (frame.from, frame.to) == (c(2), r(2)));
     let reports = run.stop(InstanceId(1));
     let [r0, r1, r2, r3] = [0, 1, 2, 3].map(|id| &reports[&id]);
-    assert_eq!([r0, r2].map(|report| report.value.boundaries.len()), [1; 2], "each took a checkpoint of its own");
+    assert_eq!([r0, r2].map(|report| report.claims().boundaries.len()), [1; 2], "each took a checkpoint of its own");
     let [like_r0, like_r2] = [r0, r2].map(|report| run.signed(1, report));
     let [one, two, three] = [[r0, &like_r0, r3], [&like_r2, r2, r3], [r0, r1, r3]];
     run.begin([one, three, two, three]);
@@ -108,8 +108,8 @@ fn k07_s3_several_checkpoints_under_way_hide_nothing() {
     }
     assert_eq!(run.commits.len(), 10);
     let reports = run.stop(InstanceId(1));
-    assert_eq!([0, 2, 3].map(|id| reports[&id].value.anchor.position), [8, 0, 0]);
-    assert_eq!(reports[&2].value.boundaries.len(), 2);
+    assert_eq!([0, 2, 3].map(|id| reports[&id].claims().anchor.position), [8, 0, 0]);
+    assert_eq!(reports[&2].claims().boundaries.len(), 2);
     let lie = denial(&reports[&1]);
     for pair in [[0, 2], [0, 3], [2, 3]] {
         assert_eq!(run.proved(pair.map(|id| &reports[&id]).into_iter().chain([&lie])).position, 10);
@@ -148,7 +148,11 @@ fn k10_s9_a_checkpoint_counts_in_its_own_instance() {
     assert!(!run.net.noticed(0, |notice| matches!(notice, Notice::Anchored { .. })), "nothing is certain");
     let before = reports;
     let reports = run.stop(InstanceId(2));
-    assert_eq!(reports[&0].value.boundaries.last(), before[&2].value.boundaries.last(), "it is the same checkpoint");
+    assert_eq!(
+        reports[&0].claims().boundaries.last(),
+        before[&2].claims().boundaries.last(),
+        "it is the same checkpoint"
+    );
     let lie = denial(&reports[&1]);
     for pair in [[0, 2], [0, 3], [2, 3]] {
         assert_eq!(run.proved(pair.map(|id| &reports[&id]).into_iter().chain([&lie])).position, 3);
@@ -167,9 +171,9 @@ fn k20_a_huge_report_is_refused_or_outvoted() {
         run.settle();
         let reports = run.clone().stop(InstanceId(1));
         let mut inflated = reports[&3].clone();
-        inflated.value.anchor.position = position;
+        inflated.claims_mut().anchor.position = position;
         let mut long = reports[&3].clone();
-        long.value.digests = vec![Digest([7; 32]); 2 * run.net.cluster.history_bound() as usize + 1];
+        long.claims_mut().digests = vec![Digest([7; 32]); 2 * run.net.cluster.history_bound() as usize + 1];
         let [inflated, long] = [inflated, long].map(|report| run.signed(3, &report));
         run.proved([&reports[&0], &reports[&1], &inflated]);
         for id in 0..3 {
@@ -206,7 +210,7 @@ fn s10_no_history_is_pieced_together() {
     let reports = run.stop(InstanceId(1));
     let mut lie = reports[&1].clone();
     // In the words of the third replica, so that the votes would meet.
-    lie.value.digests.push(reports[&2].value.digests[2]);
+    lie.claims_mut().digests.push(reports[&2].claims().digests[2]);
     let lie = run.signed(1, &lie);
     assert_eq!(run.proved([&reports[&0], &lie, &reports[&2]]).position, 2);
     run.begin([[&reports[&0], &lie, &reports[&2]]; 4]);

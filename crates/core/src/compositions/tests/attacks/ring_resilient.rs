@@ -67,7 +67,7 @@ fn order_in(net: &Net<Journal>, before: (u64, Digest), requests: &[&Request]) ->
     let (position, history) = (before.0 + requests.len() as u64, requests.iter().fold(before.1, chain));
     let prepare = net.keyring(r(0)).sign(Prepared { instance: INSTANCE, position, history });
     let entries = requests.iter().map(|request| Entry::Inline((*request).clone())).collect();
-    let order = Order { first: before.0 + 1, batch: Batch::new(proposal, entries), prepare };
+    let order = Order { first: before.0 + 1, batch: Batch::new(proposal, entries), prepare: prepare.into() };
     let say = |message| Message::Resilient(Resilient { instance: INSTANCE, message });
     let commit = Commit { position, history };
     [say(ResilientMessage::Order(Box::new(order))), say(ResilientMessage::Commit(commit))]
@@ -143,7 +143,7 @@ fn nobody_signs_where_it_is_before_something_is_committed() {
     let instance = InstanceId(2);
     let boundary = Boundary { position: 1, ..Boundary::default() };
     let vote = run.net.keyring(r(3)).sign(Stable { instance, init: (1, Digest::ZERO), boundary });
-    let message = ResilientMessage::Checkpoint(vote);
+    let message = ResilientMessage::Checkpoint(vote.into());
     run.net.forge(r(3), r(1), Message::Resilient(Resilient { instance, message }));
     run.settle();
     assert!(run.net.said(r(1), "RING-CHECKPOINT").is_empty());
@@ -159,7 +159,7 @@ fn nothing_is_ordered_twice() {
     let Message::Resilient(Resilient { message: ResilientMessage::Order(order_of_first), .. }) = &first else {
         panic!("an order")
     };
-    let Prepared { position, history, .. } = order_of_first.prepare.value;
+    let Prepared { position, history, .. } = *order_of_first.prepare.claims();
     let [again, _] = order(&run, (position, history), &[&requests[0]]);
     for id in 1..4 {
         run.net.forge(r(0), r(id), first.clone());
@@ -260,7 +260,7 @@ fn with_f_silent_replicas_it_comes_to_its_end() {
 fn unknown_checkpoint(run: &Run, signers: u8, position: u64) -> Message {
     let boundary = Boundary { position, history: Digest([1; 32]), root: Digest([position as u8; 32]) };
     let value = Stable { instance: INSTANCE, init: <(u64, Digest)>::default(), boundary };
-    let signatures = (0..signers).map(|id| (ReplicaId(id), run.net.keyring(r(id)).sign(value).signature)).collect();
+    let signatures = (0..signers).map(|id| (ReplicaId(id), run.net.keyring(r(id)).sign(value).signature())).collect();
     let message = ResilientMessage::Stable(Certificate { value, signatures });
     Message::Resilient(Resilient { instance: INSTANCE, message })
 }
@@ -364,9 +364,9 @@ fn nobody_signs_twice_where_it_goes_on() {
     let Some(Message::Resilient(Resilient { message: ResilientMessage::Checkpoint(vote), .. })) = said else {
         panic!("r1 has executed")
     };
-    let boundary = vote.value.boundary;
-    let value = Stable { init: (boundary.position, boundary.history), ..vote.value };
-    let signatures = (0..3).map(|id| (ReplicaId(id), run.net.keyring(r(id)).sign(value).signature)).collect();
+    let boundary = vote.claims().boundary;
+    let value = Stable { init: (boundary.position, boundary.history), ..*vote.claims() };
+    let signatures = (0..3).map(|id| (ReplicaId(id), run.net.keyring(r(id)).sign(value).signature())).collect();
     for _ in 0..2 {
         let message = ResilientMessage::Stable(Certificate { value, signatures: Vec::clone(&signatures) });
         run.net.forge(r(0), r(3), Message::Resilient(Resilient { instance: INSTANCE, message }));
@@ -378,7 +378,7 @@ fn nobody_signs_twice_where_it_goes_on() {
     run.net.forge(r(0), r(3), Message::Resilient(Resilient { instance: INSTANCE, message }));
     run.settle();
     let signed = run.net.said(r(3), "PREP").into_iter().filter_map(|frame| match &frame.message {
-        Message::Resilient(Resilient { message: ResilientMessage::Prepare(signed), .. }) => Some(signed.value),
+        Message::Resilient(Resilient { message: ResilientMessage::Prepare(signed), .. }) => Some(*signed.claims()),
         _ => None,
     });
     let mut at_one: Vec<Digest> = signed.filter(|value| value.position == 1).map(|value| value.history).collect();
@@ -432,7 +432,7 @@ pub(super) fn nothing_to_report(run: &Run, liar: u8, instance: InstanceId) -> Me
         low_load: false,
         certificates: Certificates::default(),
     };
-    let report = Arc::new(run.net.keyring(r(liar)).sign(nothing));
+    let report = Arc::new(run.net.keyring(r(liar)).sign(nothing).into());
     Message::Switch(Switch { instance, message: SwitchMessage::Abort(report) })
 }
 

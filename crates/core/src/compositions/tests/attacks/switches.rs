@@ -7,7 +7,7 @@ use crate::ids::{InstanceId, Principal};
 use crate::registry::Message;
 use crate::rejection::Rejection;
 use crate::schedule::{Order, Part, Protocol};
-use crate::switching::{AbortReport, Switch, SwitchMessage};
+use crate::switching::{Switch, SwitchMessage};
 use crate::testing::net::{Frame, c, kind, r};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -147,8 +147,9 @@ fn k21_a_bogus_proof_begins_nothing() {
     run.settle();
     let reports = run.clone().stop(InstanceId(1));
     let [r0, r1, r2, r3] = [0, 1, 2, 3].map(|id| &reports[&id]);
-    let unsigned = Report { signature: Signature([1; 64]), ..r2.clone() };
-    let changed = Report { value: AbortReport { low_load: true, ..r2.value.clone() }, ..r2.clone() };
+    let unsigned = Report::signed(r2.claims().clone(), r2.signer(), Signature([1; 64]));
+    let mut changed = r2.clone();
+    changed.claims_mut().low_load = true;
     let elsewhere = |instance: u64| {
         let mut message = init([r0, r1, r2]);
         let Message::Switch(switch) = &mut message else { unreachable!() };

@@ -119,7 +119,7 @@ fn a_checkpoint_with_a_wrong_root_is_outvoted_and_the_liar_blamed() {
     }
     let root = Digest([6; 32]);
     let lie = Checkpoint { instance: INSTANCE, sequence: Sequence(4), ruled: Sequence(0), root };
-    let lie = Message::Checkpoint(Box::new(net.keyring(r(3)).sign(lie)));
+    let lie = Message::Checkpoint(Box::new(net.keyring(r(3)).sign(lie).into()));
     for to in 0..3 {
         net.forge(r(3), r(to), lie.clone());
     }
@@ -141,7 +141,7 @@ fn a_stable_checkpoint_without_its_proof_is_refused() {
     let mut net = Net::new(4, every_4());
     let value = Checkpoint { instance: INSTANCE, sequence: Sequence(4), ruled: Sequence(0), root: Digest([6; 32]) };
     let proof = |net: &Net, signers: [u8; 2]| {
-        let mine = |id: u8| (ReplicaId(id), net.keyring(r(id)).sign(value).signature);
+        let mine = |id: u8| (ReplicaId(id), net.keyring(r(id)).sign(value).signature());
         let mut signatures = signers.map(mine).to_vec();
         // The third signature is another replica's.
         signatures.push((ReplicaId(3), signatures[0].1));
@@ -163,7 +163,7 @@ fn unequal_roots_do_not_add_up() {
     let mut net = Net::new(4, every_4());
     net.lose(|frame| kind(&frame.message) == "CHECKPOINT" && [r(2), r(3)].contains(&frame.from));
     let lie = Checkpoint { instance: INSTANCE, sequence: Sequence(4), ruled: Sequence(0), root: Digest([6; 32]) };
-    let lie = Message::Checkpoint(Box::new(net.keyring(r(3)).sign(lie)));
+    let lie = Message::Checkpoint(Box::new(net.keyring(r(3)).sign(lie).into()));
     net.forge(r(3), r(0), lie);
     for value in 1..=4 {
         assert_eq!(net.add(1), done(value));
@@ -242,7 +242,7 @@ fn what_is_signed_again_after_a_repair_counts() {
     for (liar, byte) in [(5, 6), (6, 7), (5, 8), (6, 9)] {
         let lie =
             Checkpoint { instance: INSTANCE, sequence: Sequence(4), ruled: Sequence(0), root: Digest([byte; 32]) };
-        let lie = Message::Checkpoint(Box::new(net.keyring(r(liar)).sign(lie)));
+        let lie = Message::Checkpoint(Box::new(net.keyring(r(liar)).sign(lie).into()));
         [0, 3, 4, 5, 6].into_iter().filter(|to| *to != liar).for_each(|to| net.forge(r(liar), r(to), lie.clone()));
     }
     net.settle();
@@ -285,7 +285,7 @@ fn what_f_plus_1_signed_repairs_and_proves_nothing() {
     }
     let is_down = |frame: &Frame| [r(1), r(2)].iter().any(|down| frame.from == *down || frame.to == *down);
     net.lose(move |frame| {
-        is_down(frame) || matches!(&frame.message, Message::Checkpoint(vote) if vote.value.ruled > Sequence(0))
+        is_down(frame) || matches!(&frame.message, Message::Checkpoint(vote) if vote.claims().ruled > Sequence(0))
     });
     assert_eq!(net.add_within(PATIENCE, 0, 1), done(4));
     let sum = |net: &Net<Damaged>| net.hosts[6].replica.service().query(Counter::READ, &Asker::default());
@@ -332,7 +332,7 @@ fn f_liars_make_nobody_doubt_its_state() {
             net.add(1);
         }
         for (liar, byte) in [(5, 6), (5, 7), (6, 6), (6, 7), (6, 8)] {
-            let lie = Message::Checkpoint(Box::new(net.keyring(r(liar)).sign(value(byte))));
+            let lie = Message::Checkpoint(Box::new(net.keyring(r(liar)).sign(value(byte)).into()));
             (0..5).for_each(|to| net.forge(r(liar), r(to), lie.clone()));
         }
         net.settle();

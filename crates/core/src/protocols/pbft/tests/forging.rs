@@ -1,6 +1,6 @@
 //! What a liar says, well formed: for [`crate::testing::net::Net::forge`].
 
-use crate::auth::Signed;
+use crate::auth::{Claimed, Signed};
 use crate::batch::{Batch, Entry};
 use crate::checkpoint::genesis;
 use crate::digest::Digest;
@@ -58,10 +58,10 @@ pub(super) fn signed_view_change<S: Service>(
     view: u64,
     prepared: Vec<Claim>,
     pre_prepared: Vec<Claim>,
-) -> Signed<ViewChange> {
+) -> Claimed<Signed<ViewChange>> {
     let root = net.hosts[0].replica.report().stable_root;
     let stable = genesis(INSTANCE, root);
-    net.keyring(r(signer)).sign(ViewChange { view: View(view), stable, prepared, pre_prepared })
+    net.keyring(r(signer)).sign(ViewChange { view: View(view), stable, prepared, pre_prepared }).into()
 }
 
 /// VIEW-CHANGE of a replica that has seen nothing.
@@ -75,9 +75,9 @@ pub(super) fn new_view<S: Service>(
     net: &Net<S>,
     signer: u8,
     view: u64,
-    view_changes: Vec<Signed<ViewChange>>,
+    view_changes: Vec<Claimed<Signed<ViewChange>>>,
     chosen: Vec<Digest>,
 ) -> Message {
     let signed = net.keyring(r(signer)).sign(NewView { view: View(view), view_changes, chosen });
-    ordering(PbftMessage::NewView(Arc::new(signed)))
+    ordering(PbftMessage::NewView(Arc::new(signed.into())))
 }

@@ -1,7 +1,7 @@
 //! View changes: PBFT 7 to 10.
 
 use super::forging::{batch, claim, commit, new_view, pre_prepare, request, signed_view_change, view_change};
-use crate::auth::{Certificate, Signed};
+use crate::auth::{Certificate, Claimed, Signed};
 use crate::checkpoint::Checkpoint;
 use crate::cluster::Limits;
 use crate::digest::Digest;
@@ -66,7 +66,8 @@ fn a_view_change_that_is_not_sound_does_not_count() {
     }
     net.round();
     assert_eq!(net.rejected(1, r(2), Rejection::BadViewChange), 3);
-    let stolen = Signed { signer: ReplicaId(3), ..signed_view_change(&net, 2, 3, Vec::new(), Vec::new()) };
+    let own = signed_view_change(&net, 2, 3, Vec::new(), Vec::new());
+    let stolen = Claimed::signed(own.claims().clone(), ReplicaId(3), own.signature());
     net.forge(r(2), r(1), as_message(stolen));
     net.round();
     assert_eq!(net.rejected(1, r(2), Rejection::BadSignature), 1);
@@ -82,14 +83,14 @@ fn a_view_change_must_prove_its_checkpoint() {
     let stable = |instance, sequence, signers: &[u8]| {
         let value =
             Checkpoint { instance: InstanceId(instance), sequence: Sequence(sequence), ruled: Sequence(0), root };
-        let signature = |id: &u8| (ReplicaId(*id), net.keyring(r(*id)).sign(value).signature);
+        let signature = |id: &u8| (ReplicaId(*id), net.keyring(r(*id)).sign(value).signature());
         Certificate { value, signatures: signers.iter().map(signature).collect() }
     };
     let wrong = [stable(1, 4, &[0, 2]), stable(1, 4, &[]), stable(1, 0, &[0, 2, 3]), stable(2, 4, &[0, 2, 3])];
     let right = stable(1, 4, &[0, 2, 3]);
     let said = |net: &Net, stable| {
         let value = ViewChange { view: View(3), stable, prepared: Vec::new(), pre_prepared: Vec::new() };
-        crate::testing::net::ordering(PbftMessage::ViewChange(Box::new(net.keyring(r(2)).sign(value))))
+        crate::testing::net::ordering(PbftMessage::ViewChange(Box::new(net.keyring(r(2)).sign(value).into())))
     };
     for (count, stable) in (1..).zip(wrong) {
         let message = said(&net, stable);
@@ -238,7 +239,7 @@ fn a_tentative_execution_is_undone_when_the_new_view_chooses_otherwise() {
 }
 
 /// The VIEW-CHANGEs for view 1 as the replicas said them.
-fn said_view_changes(net: &Net) -> Vec<Signed<ViewChange>> {
+fn said_view_changes(net: &Net) -> Vec<Claimed<Signed<ViewChange>>> {
     (0..4)
         .filter_map(|id| match &net.said(r(id), "VIEW-CHANGE").first()?.message {
             Message::Ordering(Ordering { message: PbftMessage::ViewChange(signed), .. }) => Some((**signed).clone()),
@@ -260,7 +261,7 @@ fn a_new_view_that_does_not_follow_is_refused() {
     net.pass(3_000_000);
     let changes = said_view_changes(&net);
     assert_eq!(changes.len(), 3);
-    let right = changes[0].value.prepared[0].digest;
+    let right = changes[0].claims().prepared[0].digest;
     let refused = [
         (1, changes.clone(), alloc::vec![], Rejection::BadViewChange),
         (1, changes.clone(), alloc::vec![Digest([9; 32])], Rejection::BadViewChange),
@@ -284,11 +285,11 @@ fn a_new_view_that_does_not_follow_is_refused() {
 }
 
 /// One of the VIEW-CHANGEs says more than its signer did, though nothing that matters to the choice.
-fn forged(net: &Net, changes: &[Signed<ViewChange>]) -> Vec<Signed<ViewChange>> {
+fn forged(net: &Net, changes: &[Claimed<Signed<ViewChange>>]) -> Vec<Claimed<Signed<ViewChange>>> {
     let mut changes = changes.to_vec();
     let last = changes.last_mut().unwrap();
-    last.value.pre_prepared.push(claim(0, 2, Digest([9; 32])));
-    assert!(!net.keyring(r(0)).check_signed(last));
+    last.claims_mut().pre_prepared.push(claim(0, 2, Digest([9; 32])));
+    assert!(net.keyring(r(0)).verify_in_place(last).is_none());
     changes
 }
 
@@ -489,7 +490,7 @@ fn what_a_new_view_chose_is_watched() {
     net.lose(|frame| match &frame.message {
         _ if [frame.from, frame.to].contains(&r(0)) => true,
         Message::Ordering(Ordering { message: PbftMessage::NewView(signed), .. }) => {
-            frame.to == r(3) && signed.value.view.0 == 1
+            frame.to == r(3) && signed.claims().view.0 == 1
         }
         _ => frame.from == r(3) && commits_in_view_0(frame),
     });
@@ -606,7 +607,7 @@ fn leave_for(net: &mut Net, view: u64) -> ViewChange {
     }
     net.round();
     match &net.said(r(3), "VIEW-CHANGE").last().unwrap().message {
-        Message::Ordering(Ordering { message: PbftMessage::ViewChange(signed), .. }) => signed.value.clone(),
+        Message::Ordering(Ordering { message: PbftMessage::ViewChange(signed), .. }) => signed.claims().clone(),
         _ => unreachable!(),
     }
 }
@@ -649,7 +650,7 @@ fn a_new_primary_does_without_a_claim_that_nobody_can_show() {
         signed_view_change(&net, 3, 1, alloc::vec![], alloc::vec![]),
     ];
     for signed in changes {
-        let from = r(signed.signer.0);
+        let from = r(signed.signer().0);
         net.forge(from, r(1), crate::testing::net::ordering(PbftMessage::ViewChange(Box::new(signed))));
         net.round();
     }
@@ -669,15 +670,18 @@ fn begin_in_two_ways() -> Net {
     });
     net.pass(3_000_000);
     assert!([0, 2, 3].iter().all(|id| net.hosts[*id].replica.report().changing_view), "view 1 does not begin");
-    let [from_0, from_2, from_3]: [Signed<ViewChange>; 3] = [0, 2, 3].map(|id| {
+    let [from_0, from_2, from_3]: [Claimed<Signed<ViewChange>>; 3] = [0, 2, 3].map(|id| {
         let said = net.said(r(id), "VIEW-CHANGE");
         match &said.last().unwrap().message {
             Message::Ordering(Ordering { message: PbftMessage::ViewChange(signed), .. }) => (**signed).clone(),
             _ => unreachable!(),
         }
     });
-    assert_eq!((from_0.value.prepared.len(), from_2.value.prepared.len(), from_3.value.prepared.len()), (0, 1, 0));
-    let digest = from_2.value.prepared[0].digest;
+    assert_eq!(
+        (from_0.claims().prepared.len(), from_2.claims().prepared.len(), from_3.claims().prepared.len()),
+        (0, 1, 0)
+    );
+    let digest = from_2.claims().prepared[0].digest;
     let lie = signed_view_change(&net, 1, 1, Vec::new(), Vec::new());
     let one = new_view(&net, 1, 1, alloc::vec![lie.clone(), from_2, from_3.clone()], alloc::vec![digest]);
     let other = new_view(&net, 1, 1, alloc::vec![from_0, lie, from_3], Vec::new());
@@ -710,7 +714,7 @@ fn a_crash_makes_nobody_forget_a_way_in_which_a_view_began() {
         }
         net.round();
         match &net.said(r(2), "VIEW-CHANGE").last().unwrap().message {
-            Message::Ordering(Ordering { message: PbftMessage::ViewChange(signed), .. }) => signed.value.clone(),
+            Message::Ordering(Ordering { message: PbftMessage::ViewChange(signed), .. }) => signed.claims().clone(),
             _ => unreachable!(),
         }
     };

@@ -1,6 +1,6 @@
 //! What replicas say to each other about the ring's pace.
 
-use crate::auth::{Keyring, Signable, Signed};
+use crate::auth::{Claimed, Keyring, Signable, Signed};
 use crate::cluster::Cluster;
 use crate::ids::{ClientId, InstanceId, Principal, ReplicaId};
 use crate::machine::Step;
@@ -67,7 +67,7 @@ pub struct Hops {
     /// The round.
     pub round: Round,
     /// In the order of the ring.
-    pub hops: Vec<Signed<Hop>>,
+    pub hops: Vec<Claimed<Signed<Hop>>>,
 }
 
 impl Wire for Hops {
@@ -92,7 +92,7 @@ pub enum PaceMessage {
     /// Pace 3.
     Report(Hops),
     /// Pace 4.
-    Vote(Signed<Vote>),
+    Vote(Claimed<Signed<Vote>>),
     /// A client wants to know how long requests take.
     Ask(ClientId),
     /// How long those of one entry take.
@@ -146,7 +146,9 @@ impl fmt::Display for RingPace {
             PaceMessage::Report(hops) => write!(f, "PACE-REPORT {instance} {}", hops.round),
             PaceMessage::Ask(client) => write!(f, "PACE-ASK {instance} {client}"),
             PaceMessage::Delay(delay) => write!(f, "PACE-DELAY {instance} to {}", delay.client),
-            PaceMessage::Vote(vote) => write!(f, "PACE-VOTE {instance} {} {:?}", vote.value.round, vote.value.pace),
+            PaceMessage::Vote(vote) => {
+                write!(f, "PACE-VOTE {instance} {} {:?}", vote.claims().round, vote.claims().pace)
+            }
         }
     }
 }
