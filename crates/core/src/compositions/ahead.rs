@@ -3,7 +3,7 @@
 use super::composite::Composite;
 use super::resumed::snapshot_at;
 use super::running::Running;
-use crate::auth::Certificate;
+use crate::auth::{Certificate, Claimed};
 use crate::compositions::jump::Jump;
 use crate::ids::{Principal, ReplicaId, Sequence};
 use crate::machine::Destination;
@@ -14,7 +14,7 @@ use crate::rejection::Rejection;
 use crate::schedule::Part;
 use crate::service::Service;
 use crate::switching::certificate::Stable;
-use crate::switching::{Abortable, Amnesia, Begun, HistoryRecord, Ledger, Opening, Steps, Surroundings};
+use crate::switching::{Abortable, Amnesia, Begun, HistoryRecord, Ledger, Opening, Proof, Steps, Surroundings};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -27,7 +27,7 @@ impl<S: Service> Composite<S> {
             let reports = self.reports.values().filter(|report| report.signer() != s.me);
             let told = reports.filter_map(|report| Some((report.signer(), report.value().stable_here()?.clone())));
             let mut told: Vec<_> = told.collect();
-            told.sort_by_key(|(_, certificate)| core::cmp::Reverse(certificate.value.boundary.position));
+            told.sort_by_key(|(_, certificate)| core::cmp::Reverse(certificate.claims().boundary.position));
             for (from, certificate) in told {
                 self.on_stable(s, from, certificate);
             }
@@ -42,13 +42,15 @@ impl<S: Service> Composite<S> {
         &mut self,
         s: &mut Surroundings<'_, impl Speaker>,
         from: ReplicaId,
-        certificate: Certificate<Stable>,
+        certificate: Claimed<Certificate<Stable>>,
     ) {
-        let Stable { instance, boundary, .. } = certificate.value;
+        let Stable { instance, boundary, .. } = *certificate.claims();
         let is_ring = s.cluster.part(self.instance).is_some_and(Part::certifies);
-        if instance != self.instance || !is_ring || !s.keyring.check_certificate(&certificate, s.cluster.strong()) {
+        let here = Some(certificate).filter(|_| instance == self.instance && is_ring);
+        let checked = here.and_then(|certificate| s.keyring.verify_certificate(certificate, s.cluster.strong()));
+        let Some(certificate) = checked else {
             return s.reject(Principal::Replica(from), Rejection::BadCertificate);
-        }
+        };
         let is_behind = match self.running_mut() {
             Running::Open(Instance::RingResilient(ring)) => {
                 ring.on_stable(s, from, certificate.clone());
@@ -81,7 +83,7 @@ impl<S: Service> Composite<S> {
         let Some(jump) = self.ahead.take() else { return };
         let may_jump = match self.running() {
             Running::Opening(_) => true,
-            Running::Open(Instance::RingResilient(ring)) => ring.may_go_on_from(jump.target.value.boundary),
+            Running::Open(Instance::RingResilient(ring)) => ring.may_go_on_from(jump.target.value().boundary),
             _ => false,
         };
         if may_jump && jump.opening.is_done() {
@@ -104,7 +106,7 @@ impl<S: Service> Composite<S> {
         let mut ledger = self.halt_running();
         opening.finish(s, &mut ledger);
         self.begin_log_at(s, &ledger, &certificate);
-        let init = certificate.value.init;
+        let init = certificate.value().init;
         s.out.notify(Notice::Begun { instance: self.instance, position: init.0, history: init.1 });
         let speaks = Amnesia::lets_speak(s.amnesia, self.instance);
         let mut running = Running::at(s.cluster, s.me, self.instance, ledger, speaks);
@@ -112,8 +114,8 @@ impl<S: Service> Composite<S> {
             ring.be_patient(s.cluster, self.failures);
             ring.resume_after(init);
             ring.replay(s.cluster, HistoryRecord::Logged(Vec::new()));
-            ring.replay_own(s.cluster, ResilientRecord::Committed(certificate.value.boundary.position));
-            ring.replay(s.cluster, HistoryRecord::Stable(certificate));
+            ring.replay_own(s.cluster, ResilientRecord::Committed(certificate.value().boundary.position));
+            ring.replay(s.cluster, HistoryRecord::Stable(certificate.into()));
             ring.start(s);
             ring.give_orders(s, orders);
         }
@@ -128,14 +130,15 @@ impl<S: Service> Composite<S> {
         ledger: &Ledger<S>,
         certificate: &Certificate<Stable>,
     ) {
-        let position = certificate.value.boundary.position;
+        let position = certificate.value().boundary.position;
         let tree = ledger.estate.version(Sequence(position)).expect("opened at a checkpoint").clone();
-        let begun = Begun { proof: self.proof.clone(), init: certificate.value.init, above: Vec::new() };
+        let begun =
+            Begun { proof: self.proof.as_ref().map(Proof::claim), init: certificate.value().init, above: Vec::new() };
         let of_ring = [
             HistoryRecord::Begun(begun).into(),
             HistoryRecord::Logged(Vec::new()).into(),
             ResilientRecord::Committed(position).into(),
-            HistoryRecord::Stable(certificate.clone()).into(),
+            HistoryRecord::Stable(certificate.claim()).into(),
         ];
         let live = of_ring.map(|record| LogRecord { instance: self.instance, record }).to_vec();
         let snapshot = snapshot_at(self.instance, position, tree);

@@ -3,8 +3,7 @@
 use super::early::Early;
 use super::jump::Jump;
 use super::resumed::{resume_backup, tells_its_opening};
-use crate::auth::{Certificate, Signed};
-use crate::checkpoint::{Checkpoint, genesis};
+use crate::checkpoint::Evidence;
 use crate::cluster::Cluster;
 use crate::compositions::Running;
 use crate::estate::Estate;
@@ -22,11 +21,10 @@ use crate::schedule::Protocol;
 use crate::service::Service;
 use crate::shares::ClientSet;
 use crate::stop::SwitchReason;
-use crate::switching::{AbortReport, Ledger, Proof, Surroundings, Switch, SwitchMessage};
+use crate::switching::{CheckedReport, Ledger, Proof, Surroundings, Switch, SwitchMessage};
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// Status intervals between two questions whether this replica is behind.
@@ -52,9 +50,9 @@ pub(crate) struct Composite<S: Service> {
     /// Always there between steps.
     pub(super) running: Option<Running<S>>,
     /// What proves that this instance may run; none for the first.
-    pub(super) proof: Option<Arc<Proof>>,
+    pub(super) proof: Option<Proof>,
     /// Abort reports of this instance.
-    pub(super) reports: BTreeMap<ReplicaId, Signed<AbortReport>>,
+    pub(super) reports: BTreeMap<ReplicaId, CheckedReport>,
     pub(super) announced: Option<Instant>,
     /// While the head's proof is waited for: until when.
     pub(super) head_until: Option<Instant>,
@@ -87,7 +85,7 @@ impl<S: Service> Composite<S> {
         cluster: &Cluster,
         me: ReplicaId,
         estate: Estate<S>,
-        restored: Option<Certificate<Checkpoint>>,
+        restored: Option<Evidence>,
         lost_log: bool,
     ) -> Self {
         let (instance, protocol) = (InstanceId(1), cluster.protocol);
@@ -104,7 +102,7 @@ impl<S: Service> Composite<S> {
             ),
             Protocol::Pbft => {
                 let mut order = Pbft::new(instance, root, lost_log);
-                let stable = restored.unwrap_or_else(|| genesis(instance, root));
+                let stable = restored.unwrap_or_else(|| Evidence::genesis(instance, root));
                 order.restored(stable.clone());
                 (
                     protocol,
@@ -114,8 +112,8 @@ impl<S: Service> Composite<S> {
             }
             _ => {
                 let mut running = Running::at(cluster, me, instance, ledger, !lost_log);
-                if let (Running::Open(Instance::Backup(backup)), Some(certificate)) = (&mut running, restored) {
-                    resume_backup(backup, certificate);
+                if let (Running::Open(Instance::Backup(backup)), Some(evidence)) = (&mut running, restored) {
+                    resume_backup(backup, evidence);
                 }
                 (protocol, instance, running)
             }

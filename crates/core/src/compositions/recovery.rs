@@ -9,8 +9,7 @@
 
 use super::composite::Composite;
 use super::running::Running;
-use crate::auth::Certificate;
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::Evidence;
 use crate::compositions::resumed::{FIRST, reload, resume_backup, snapshot_at};
 use crate::history::LogEntry;
 use crate::ids::{InstanceId, Sequence};
@@ -18,9 +17,8 @@ use crate::protocols::speculative::Speculation;
 use crate::registry::{Instance, InstanceRecord, LogRecord, SnapshotRecord, Speaker};
 use crate::schedule::{Part, Protocol};
 use crate::service::Service;
-use crate::switching::{Abortable, Amnesia, Begun, HistoryRecord, Ledger, Opening, Proof, Surroundings};
+use crate::switching::{Abortable, Amnesia, Begun, ClaimedProof, HistoryRecord, Ledger, Opening, Proof, Surroundings};
 use alloc::boxed::Box;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// No instance: what runs until the log has opened one.
@@ -36,7 +34,7 @@ impl<S: Service> Composite<S> {
     pub(crate) fn replay(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker>,
-        restored: Option<&Certificate<Checkpoint>>,
+        restored: Option<&Evidence>,
         record: LogRecord,
     ) {
         let LogRecord { instance, record } = record;
@@ -47,10 +45,10 @@ impl<S: Service> Composite<S> {
             // A resilient ring may begin again, with its sequencer's proof.
             let is_again = instance == self.instance
                 && s.cluster.part(instance).is_some_and(Part::certifies)
-                && self.proof.as_ref() != Some(&proof);
+                && !self.proof.as_ref().is_some_and(|own| own.is(&proof));
             if instance > self.instance || is_again {
                 // The snapshot, if there is one, is of what it began with before.
-                self.reopen(s, restored.filter(|_| !is_again), instance, proof);
+                self.reopen(s, restored.filter(|_| !is_again), instance, proof.recalled());
             }
             return;
         }
@@ -114,7 +112,7 @@ impl<S: Service> Composite<S> {
         let more = instance.records_at_anchor();
         let init = self.base().expect("it has just begun its log").init();
         let above = entries.iter().map(LogEntry::digest).collect();
-        let begun = HistoryRecord::Begun(Begun { proof: self.proof.clone(), init, above });
+        let begun = HistoryRecord::Begun(Begun { proof: self.proof.as_ref().map(Proof::claim), init, above });
         let records = HistoryRecord::bodies(entries).into_iter().chain([begun]).map(InstanceRecord::from).chain(more);
         let live = records.map(|record| LogRecord { instance: self.instance, record }).collect();
         let snapshot = snapshot_at(self.instance, position, tree);
@@ -129,7 +127,7 @@ impl<S: Service> Composite<S> {
         ledger.log.retain(core::mem::take(&mut self.bodies));
         let entries = ledger.log.find(&above);
         assert_eq!(entries.len(), above.len(), "the bodies were written first");
-        (self.instance, self.proof) = (instance, proof);
+        (self.instance, self.proof) = (instance, proof.map(ClaimedProof::recalled));
         let speaks = Amnesia::lets_speak(s.amnesia, instance);
         self.set_running(Running::at(s.cluster, s.me, instance, ledger, speaks));
         if matches!(self.running(), Running::Silent(_)) {
@@ -150,9 +148,9 @@ impl<S: Service> Composite<S> {
     fn reopen(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker>,
-        restored: Option<&Certificate<Checkpoint>>,
+        restored: Option<&Evidence>,
         instance: InstanceId,
-        proof: Arc<Proof>,
+        proof: Proof,
     ) {
         let Some(history) = proof.abort_history(s.cluster) else { return };
         if let Running::Open(Instance::Backup(backup)) = self.running_mut() {
@@ -163,14 +161,14 @@ impl<S: Service> Composite<S> {
         ledger.log.retain(core::mem::take(&mut self.bodies));
         self.instance = instance;
         self.proof = Some(proof);
-        let restored = restored.filter(|certificate| certificate.value.instance == instance);
+        let restored = restored.filter(|evidence| evidence.checkpoint().instance == instance);
         let speaks = Amnesia::lets_speak(s.amnesia, instance);
         if s.cluster.part(instance).is_some_and(Part::is_backup) {
             let mut running = Running::at(s.cluster, s.me, instance, ledger, speaks);
             if let Running::Open(Instance::Backup(backup)) = &mut running {
                 backup.begin_with(self.proof.clone());
-                if let Some(certificate) = restored {
-                    resume_backup(backup, certificate.clone());
+                if let Some(evidence) = restored {
+                    resume_backup(backup, evidence.clone());
                 }
             }
             return self.set_running(running);

@@ -17,8 +17,8 @@ use crate::schedule::Part;
 use crate::service::Service;
 use crate::stop::{StopReason, SwitchReason};
 use crate::switching::{
-    AbortHistory, AbortReport, Amnesia, Bodies, FETCH_MAX, Fetch, HistoryRecord, Opening, Panic, Proof, Surroundings,
-    Switch, SwitchMessage,
+    AbortHistory, AbortReport, Amnesia, Bodies, CheckedReport, ClaimedProof, FETCH_MAX, Fetch, HistoryRecord, Opening,
+    Panic, Proof, Surroundings, Switch, SwitchMessage,
 };
 use crate::time::Duration;
 use alloc::boxed::Box;
@@ -54,11 +54,10 @@ impl<S: Service> Composite<S> {
             return s.reject(Principal::Replica(from), Rejection::BadSignature);
         };
         let part = s.cluster.part(self.instance);
-        if !part.is_some_and(|part| report.value().check(s.cluster, s.keyring, part)) {
+        let Some(report) = part.and_then(|part| CheckedReport::of(report, s.cluster, s.keyring, part)) else {
             return s.reject(Principal::Replica(from), Rejection::BadCertificate);
-        }
-        if let (Running::Open(Instance::RingResilient(ring)), Some(stable)) =
-            (self.running_mut(), report.value().stable_here())
+        };
+        if let (Running::Open(Instance::RingResilient(ring)), Some(stable)) = (self.running_mut(), report.stable_here())
         {
             // It says nothing more itself; others may still need that to come to their end.
             ring.on_stable(s, from, stable.clone());
@@ -96,7 +95,7 @@ impl<S: Service> Composite<S> {
                 && let Some(history) = proof.abort_history(s.cluster)
                 && !self.leaves_it_to_the_head(s, next)
             {
-                self.advance(s, next, Arc::new(proof), history);
+                self.advance(s, next, proof, history);
                 continue;
             }
             match self.running_mut() {
@@ -146,12 +145,14 @@ impl<S: Service> Composite<S> {
         s: &mut Surroundings<'_, impl Speaker>,
         from: Principal,
         instance: InstanceId,
-        proof: Arc<Proof>,
+        proof: Arc<ClaimedProof>,
     ) {
         let before = InstanceId(instance.0 - 1);
         let part = s.cluster.part(before);
-        let proved = part.is_some_and(|part| proof.instance() == before && proof.check(s.cluster, s.keyring, part));
-        let Some(history) = proved.then(|| proof.abort_history(s.cluster)).flatten() else {
+        let part = part.filter(|_| proof.instance() == before);
+        let checked = part.and_then(|part| proof.check(s.cluster, s.keyring, part));
+        let proved = checked.and_then(|proof| Some((proof.abort_history(s.cluster)?, proof)));
+        let Some((history, proof)) = proved else {
             return s.reject(from, Rejection::BadCertificate);
         };
         let what = s.cluster.specification(instance).expect("one of several instances");
@@ -169,7 +170,7 @@ impl<S: Service> Composite<S> {
         &mut self,
         s: &mut Surroundings<'_, impl Speaker>,
         instance: InstanceId,
-        proof: Arc<Proof>,
+        proof: Proof,
         history: AbortHistory,
     ) {
         self.stopped_at.get_or_insert(s.now);
@@ -195,9 +196,9 @@ impl<S: Service> Composite<S> {
         self.head_until = None;
         self.announced = None;
         self.told.clear();
-        s.send(Destination::Replicas, self.switch(SwitchMessage::Init(proof.clone())));
+        s.send(Destination::Replicas, self.switch(SwitchMessage::Init(proof.claim())));
         if s.cluster.part(instance).is_some_and(Part::is_backup) {
-            let record = HistoryRecord::Opened(proof.clone());
+            let record = HistoryRecord::Opened(proof.claim());
             s.persist(instance, record);
             let speaks = Amnesia::lets_speak(s.amnesia, instance);
             let mut running = Running::at(s.cluster, s.me, instance, ledger, speaks);
@@ -251,13 +252,19 @@ impl<S: Service> Composite<S> {
 
     /// Whether this answers that, however long it took: another proof of the instance that this replica, which has said
     /// nothing in it, gets nowhere opening.
-    pub(super) fn may_go_over(&self, cluster: &Cluster, instance: InstanceId, from: Principal, proof: &Proof) -> bool {
+    pub(super) fn may_go_over(
+        &self,
+        cluster: &Cluster,
+        instance: InstanceId,
+        from: Principal,
+        proof: &ClaimedProof,
+    ) -> bool {
         let Running::Opening(opening) = self.running() else { return false };
         instance == self.instance
             && opening.0.is_free()
             && opening.0.is_stalled(cluster)
             && from.replica().is_some_and(|id| self.asked_for_proof.1 & 1 << id.0 != 0)
-            && self.proof.as_deref() != Some(proof)
+            && !self.proof.as_ref().is_some_and(|own| own.is(proof))
     }
 
     /// Why this replica leaves the instance that runs.
@@ -285,7 +292,7 @@ impl<S: Service> Composite<S> {
         let entries = opening.finish(s, &mut ledger);
         let proof = self.proof.clone().expect("opened with a proof");
         let mut records = HistoryRecord::bodies(entries);
-        records.push(HistoryRecord::Opened(proof));
+        records.push(HistoryRecord::Opened(proof.claim()));
         match fetched {
             None => s.persist_all(self.instance, records),
             Some((boundary, tree)) => {
@@ -340,7 +347,7 @@ impl<S: Service> Composite<S> {
                 }
                 self.told.insert(from, s.now);
                 let Some(proof) = self.proof.clone() else { return };
-                s.send(Destination::Replica(to), self.switch(SwitchMessage::Init(proof)));
+                s.send(Destination::Replica(to), self.switch(SwitchMessage::Init(proof.claim())));
             }
             (from, _) => s.reject(from, Rejection::WrongInstance),
         }

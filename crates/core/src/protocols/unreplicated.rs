@@ -2,7 +2,6 @@
 //! wire format, authentication and client as everything else, so that it is the yardstick of the benchmarks. It
 //! tolerates no fault; a restart begins with an empty state.
 
-use crate::auth::Signed;
 use crate::batch::{Batch, Entry, Ordered};
 use crate::clients::Freshness;
 use crate::cluster::Cluster;
@@ -14,7 +13,7 @@ use crate::notice::Report;
 use crate::rejection::Rejection;
 use crate::service::{Proposal, Service};
 use crate::stop::StopReason;
-use crate::switching::{AbortReport, Abortable, Heard, HistoryRecord, Ledger, Speaker, Steps, Surroundings};
+use crate::switching::{Abortable, CheckedReport, Heard, HistoryRecord, Ledger, Speaker, Steps, Surroundings};
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -76,7 +75,7 @@ impl<S: Service> Abortable for Unreplicated<S> {
     type Message = Infallible;
     type Timer = Infallible;
 
-    fn report(&self) -> Option<&Signed<AbortReport>> {
+    fn report(&self) -> Option<&CheckedReport> {
         None
     }
 

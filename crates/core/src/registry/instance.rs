@@ -4,7 +4,6 @@
 use super::message::Message;
 use super::record::InstanceRecord;
 use super::timer::ReplicaTimer;
-use crate::auth::Signed;
 use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::history::LogEntry;
@@ -25,7 +24,7 @@ use crate::schedule::{Part, Specification};
 use crate::service::Service;
 use crate::stop::StopReason;
 use crate::switching::{
-    self, AbortReport, Abortable, Heard, HistoryRecord, Ledger, Record, Steps, Surroundings, Switch,
+    self, Abortable, CheckedReport, Heard, HistoryRecord, Ledger, Record, Steps, Surroundings, Switch,
 };
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -182,7 +181,7 @@ impl<S: Service> Instance<S> {
     }
 
     /// See [`Abortable::report`].
-    pub(crate) fn report(&self) -> Option<&Signed<AbortReport>> {
+    pub(crate) fn report(&self) -> Option<&CheckedReport> {
         each!(self, instance => instance.report())
     }
 
@@ -214,7 +213,7 @@ impl<S: Service> Instance<S> {
             Self::RingResilient(ring) => ring.records_at_anchor(),
             Self::Quorum(_) | Self::ZLight(_) | Self::Chain(_) | Self::RingFast(_) => {
                 let certificate = self.ledger().certificate().cloned();
-                certificate.map(|certificate| HistoryRecord::Stable(certificate).into()).into_iter().collect()
+                certificate.map(|certificate| HistoryRecord::Stable(certificate.into()).into()).into_iter().collect()
             }
             Self::Backup(_) | Self::Unreplicated(_) => Vec::new(),
         }

@@ -3,9 +3,8 @@
 use super::ledger::Ledger;
 use super::message::SwitchMessage;
 use super::record::HistoryRecord;
-use super::report::AbortReport;
+use super::report::CheckedReport;
 use super::surroundings::{Speaker, Surroundings};
-use crate::auth::Signed;
 use crate::cluster::Cluster;
 use crate::history::LogEntry;
 use crate::ids::{ClientId, Principal};
@@ -36,7 +35,7 @@ pub trait Abortable {
     type Timer;
 
     /// The abort report, once stopped.
-    fn report(&self) -> Option<&Signed<AbortReport>>;
+    fn report(&self) -> Option<&CheckedReport>;
     /// State and history.
     fn ledger(&self) -> &Ledger<Self::Service>;
     /// Clients whose requests it has perhaps not answered.

@@ -2,7 +2,6 @@
 
 use super::message::{BackupMessage, BackupTimer, Speaker};
 use super::state::Backup;
-use crate::auth::Signed;
 use crate::cluster::Cluster;
 use crate::history::LogEntry;
 use crate::ids::{ClientId, Principal};
@@ -10,7 +9,7 @@ use crate::notice::Report;
 use crate::protocols::total_order::TotalOrder;
 use crate::service::Service;
 use crate::stop::StopReason;
-use crate::switching::{AbortReport, Abortable, Heard, HistoryRecord, Ledger, Steps, Surroundings};
+use crate::switching::{Abortable, CheckedReport, Heard, HistoryRecord, Ledger, Steps, Surroundings};
 use alloc::vec::Vec;
 
 impl<O: TotalOrder, S: Service> Abortable for Backup<O, S> {
@@ -18,7 +17,7 @@ impl<O: TotalOrder, S: Service> Abortable for Backup<O, S> {
     type Message = BackupMessage<O::Message>;
     type Timer = BackupTimer<O::Timer>;
 
-    fn report(&self) -> Option<&Signed<AbortReport>> {
+    fn report(&self) -> Option<&CheckedReport> {
         self.report.as_ref()
     }
 
@@ -41,8 +40,8 @@ impl<O: TotalOrder, S: Service> Abortable for Backup<O, S> {
     fn describe(&self, cluster: &Cluster, report: &mut Report) {
         self.order.describe(cluster, report);
         report.abstaining = !self.order.may_vote();
-        report.stable = self.stable.value.sequence;
-        report.stable_root = self.stable.value.root;
+        report.stable = self.stable.checkpoint().sequence;
+        report.stable_root = self.stable.checkpoint().root;
         report.requests_executed = self.requests_executed;
         report.transfer = self.transfer();
         report.differs = self.differs();

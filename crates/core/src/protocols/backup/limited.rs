@@ -18,7 +18,7 @@ use super::message::Speaker;
 use super::state::{Backup, Init, Queue};
 use crate::auth::Certificate;
 use crate::batch::Ordered;
-use crate::checkpoint::{Checkpoint, TransferMessage, Tree, genesis};
+use crate::checkpoint::{Checkpoint, Evidence, TransferMessage, Tree};
 use crate::clients::Freshness;
 use crate::digest::Digest;
 use crate::ids::{ClientId, IdentityId, Principal, ReplicaId, Sequence};
@@ -30,7 +30,8 @@ use crate::schedule::Specification;
 use crate::service::Service;
 use crate::stop::StopReason;
 use crate::switching::{
-    AbortHistory, AbortReport, Bodies, Certificates, HistoryRecord, Ledger, Opening, Proof, Surroundings,
+    AbortHistory, AbortReport, Bodies, Certificates, Certified, CheckedReport, HistoryRecord, Ledger, Opening, Proof,
+    Surroundings,
 };
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -39,7 +40,7 @@ use alloc::vec::Vec;
 impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// An instance of several. The first of all begins with the ledger as it is, any other waits for INIT.
     pub fn open_limited(what: Specification, order: O, ledger: Ledger<S>) -> Self {
-        let mut backup = Self::open(what.number, order, ledger, genesis(what.number, Digest::ZERO));
+        let mut backup = Self::open(what.number, order, ledger, Evidence::genesis(what.number, Digest::ZERO));
         backup.limited = Some(what);
         backup.init = Init::Waiting;
         backup
@@ -57,7 +58,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// Step 1.
     pub(super) fn submit_init(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         let Some(proof) = self.proof.clone() else { return };
-        let request = Request::init(self.instance, s.me, &proof);
+        let request = Request::init(self.instance, s.me, &proof.claim());
         self.drive(s, |order, context| order.submit(context, request, None));
     }
 
@@ -158,7 +159,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         if let Some(said) = self.said.take_if(|said| Some(said.value().anchor.root) == root) {
             self.ledger.close(said.value().anchor.root);
             self.report = Some(said);
-        } else if self.stable.value.sequence == executed {
+        } else if self.stable.checkpoint().sequence == executed {
             self.end(s);
         }
     }
@@ -166,7 +167,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// Replays a record of its history: that this replica had come to the end. The rest is reached again by executing.
     pub(super) fn replay_history(&mut self, record: HistoryRecord) {
         if let HistoryRecord::Stopped(report) = record {
-            self.said = Some(Arc::unwrap_or_clone(report).recalled());
+            self.said = Some(CheckedReport::recalled(Arc::unwrap_or_clone(report)));
         }
     }
 
@@ -220,7 +221,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
                     // The log cannot recreate it. Where it can it must not begin again here, however long it is: those
                     // who begin later need what is before, and may need it of a replica that has restarted.
                     let root = self.ledger.estate.newest_version().root();
-                    self.save_snapshot(s, genesis(self.instance, root), fetched);
+                    self.save_snapshot(s, Evidence::reported(self.instance, 0, root), fetched);
                 }
                 let (position, history) = (self.ledger.estate.position(), self.ledger.estate.history());
                 s.out.notify(Notice::Begun { instance: self.instance, position, history });
@@ -274,12 +275,12 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.init = Init::Done;
         // The order delivers again what follows the certificate.
         self.held.clear();
-        self.ledger.close(certificate.value.root);
+        self.ledger.close(certificate.value().root);
         self.end_if_done(s);
     }
 
     /// What proves that this instance may run.
-    pub(crate) fn begin_with(&mut self, proof: Option<Arc<Proof>>) {
+    pub(crate) fn begin_with(&mut self, proof: Option<Proof>) {
         self.proof = proof;
     }
 
@@ -290,21 +291,21 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         let log = &self.ledger.log;
         let entries = log.after(log.anchor().position).map(|logged| logged.entry.clone());
         let entries = if stable == Sequence(0) { entries.collect() } else { Vec::new() };
-        let opened = core::iter::once(HistoryRecord::Opened(proof));
+        let opened = core::iter::once(HistoryRecord::Opened(proof.claim()));
         opened.chain(HistoryRecord::bodies(entries)).collect()
     }
 
     /// The state, from a snapshot, is the one at a checkpoint of this instance: it includes the init history.
-    pub(crate) fn resume_at(&mut self, certificate: Certificate<Checkpoint>) {
+    pub(crate) fn resume_at(&mut self, evidence: Evidence) {
         self.init = Init::Done;
-        if certificate.value.sequence > Sequence(0) {
-            self.stable = certificate;
+        if evidence.checkpoint().sequence > Sequence(0) {
+            self.stable = evidence;
         }
     }
 
     /// The same at every correct replica.
     fn end(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
-        let anchor = self.ledger.close(self.stable.value.root);
+        let anchor = self.ledger.close(self.stable.checkpoint().root);
         let report = AbortReport {
             instance: self.instance,
             anchor,
@@ -313,7 +314,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             low_load: false,
             certificates: Certificates::default(),
         };
-        let report = s.keyring.sign(report);
+        let report = CheckedReport::sign(s.keyring, report, Certified::default());
         let record = HistoryRecord::Stopped(Arc::new(report.claim()));
         s.persist(self.instance, record);
         s.out.notify(Notice::Stopped { instance: self.instance, reason: StopReason::RequestsDone });

@@ -2,7 +2,6 @@
 
 use super::message::Speaker;
 use super::state::RingResilient;
-use crate::auth::Signed;
 use crate::cluster::Cluster;
 use crate::history::LogEntry;
 use crate::ids::{ClientId, Principal};
@@ -11,7 +10,7 @@ use crate::protocols::ring_resilient::{ResilientMessage, ResilientTimer};
 use crate::rejection::Rejection;
 use crate::service::Service;
 use crate::stop::StopReason;
-use crate::switching::{AbortReport, Abortable, Heard, HistoryRecord, Ledger, Steps, Surroundings};
+use crate::switching::{Abortable, CheckedReport, Heard, HistoryRecord, Ledger, Steps, Surroundings};
 use alloc::vec::Vec;
 
 impl<S: Service> Abortable for RingResilient<S> {
@@ -19,7 +18,7 @@ impl<S: Service> Abortable for RingResilient<S> {
     type Message = ResilientMessage;
     type Timer = ResilientTimer;
 
-    fn report(&self) -> Option<&Signed<AbortReport>> {
+    fn report(&self) -> Option<&CheckedReport> {
         self.base.report()
     }
 

@@ -97,13 +97,13 @@ impl<S: Service> RingResilient<S> {
     pub(super) fn try_prepare(&mut self, s: &mut Surroundings<'_, impl Speaker>, end: u64) {
         self.take_ahead(s, end);
         self.match_commits();
-        let is_higher = self.prepared.as_ref().is_none_or(|certificate| certificate.value.position < end);
+        let is_higher = self.prepared.as_ref().is_none_or(|certificate| certificate.value().position < end);
         let enough = |slot: &&Slot| slot.prepares.len() >= s.cluster.strong();
         if let Some(slot) = self.slots.get(&end).filter(enough).filter(|_| is_higher) {
             let value = Prepared { instance: self.base.instance, position: end, history: slot.history };
-            let signatures = slot.prepares.values().map(|signed| (signed.signer(), signed.signature()));
-            let certificate = Certificate { value, signatures: signatures.take(s.cluster.strong()).collect() };
-            s.persist(self.base.instance, ResilientRecord::Prepared(certificate.clone()));
+            let strong = s.cluster.strong();
+            let certificate = Certificate::tally(slot.prepares.values().take(strong).cloned(), strong);
+            s.persist(self.base.instance, ResilientRecord::Prepared(certificate.claim()));
             self.prepared = Some(certificate);
             self.send(
                 s,
@@ -156,7 +156,7 @@ impl<S: Service> RingResilient<S> {
 
     /// R5: the longest history for which 2f+1 hold a certificate.
     fn count_commits(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
-        let own = self.prepared.as_ref().map(|certificate| certificate.value.position);
+        let own = self.prepared.as_ref().map(|certificate| certificate.value().position);
         let mut claims: Vec<Option<u64>> = self.peers.values().map(|peer| peer.committed).chain([own]).collect();
         claims.sort_unstable_by_key(|claim| core::cmp::Reverse(*claim));
         if let Some(Some(position)) = claims.get(s.cluster.strong() - 1) {

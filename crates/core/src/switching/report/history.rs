@@ -43,14 +43,14 @@ pub struct AbortHistory {
 impl AbortHistory {
     /// What 2f+1 replicas have executed, without anything before it: for one that is behind.
     pub(crate) fn of_stable(certificate: &Certificate<Stable>) -> Self {
-        let anchor = certificate.value.boundary;
+        let anchor = certificate.value().boundary;
         Self {
             position: anchor.position,
             anchor,
             boundaries: alloc::vec![anchor],
             digests: Vec::new(),
             histories: alloc::vec![anchor.history],
-            holders: certificate.signatures.iter().map(|(signer, _)| *signer).collect(),
+            holders: certificate.signers().collect(),
             low_load: false,
             certificate: Some(certificate.clone()),
         }

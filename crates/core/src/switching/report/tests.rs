@@ -4,7 +4,9 @@ use super::*;
 use crate::auth::{Claimed, Signature};
 use crate::cluster::Limits;
 use crate::digest::Domain;
+use crate::ids::ReplicaId;
 use crate::testing::net::cluster;
+use alloc::sync::Arc;
 use alloc::vec;
 use proptest::prelude::*;
 
@@ -48,7 +50,7 @@ fn report(log: &[u8], anchor: usize) -> AbortReport {
 /// The history that these reports prove, in a cluster of f liars.
 fn extract(f: usize, reports: impl IntoIterator<Item = AbortReport>) -> Option<AbortHistory> {
     let signed = (0..).zip(reports).map(|(id, value)| Claimed::signed(value, ReplicaId(id), SIGNATURE));
-    Proof { reports: signed.collect() }.abort_history(&of(f))
+    Arc::new(ClaimedProof { reports: signed.collect() }).recalled().abort_history(&of(f))
 }
 
 /// A history by position and digest: what must not depend on the order of the reports.
