@@ -20,8 +20,7 @@ pub(crate) const fn ruling_after(follows: Sequence) -> Timestamp {
 }
 
 impl Request {
-    /// INIT as a request: the proof with which a Backup begins, in replica `from`'s
-    /// name. It authenticates itself.
+    /// INIT as a request: the proof with which a Backup begins, in replica `from`'s name. It authenticates itself.
     pub fn init(instance: InstanceId, from: ReplicaId, proof: &ClaimedProof) -> Self {
         let client = ClientId { identity: IdentityId::SYSTEM, session: from.0.into() };
         let mut request = Self::new(instance, client, Timestamp(1), false, Bytes::from(proof.to_bytes()));
