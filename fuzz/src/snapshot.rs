@@ -1,7 +1,7 @@
 //! A file that may be a snapshot. Checksums and Merkle root can be set right, so that what lies behind them is reached.
 
 use crate::four;
-use bezant_core::auth::Certificate;
+use bezant_core::auth::{Certificate, Claimed};
 use bezant_core::checkpoint::{Checkpoint, Tree};
 use bezant_core::ids::ReplicaId;
 use bezant_core::wire::Wire;
@@ -53,7 +53,7 @@ fn pages(file: &[u8]) -> Vec<(u32, usize, usize)> {
 pub fn set_root(file: &mut [u8]) {
     let Some(end) = certificate_end(file) else { return };
     let bytes = Bytes::copy_from_slice(&file[HEADER_BYTES..end]);
-    let Ok(mut certificate) = Certificate::<Checkpoint>::from_bytes(bytes) else { return };
+    let Ok(mut certificate) = Claimed::<Certificate<Checkpoint>>::from_bytes(bytes) else { return };
     let pages = pages(file);
     let pages = pages.iter().filter(|(number, ..)| *number < PAGE_NUMBERS);
     let mut tree = Tree::new();
@@ -61,7 +61,7 @@ pub fn set_root(file: &mut [u8]) {
         tree.set(*number, Some(Bytes::copy_from_slice(&file[*at..at + length])));
     }
     tree.seal();
-    certificate.value.root = tree.root();
+    certificate.claims_mut().root = tree.root();
     file[HEADER_BYTES..end].copy_from_slice(&certificate.to_bytes());
 }
 
@@ -94,7 +94,7 @@ pub fn read(path: &Path, file: &[u8]) -> Result<(), SnapshotError> {
     let (descriptor, snapshot) = found?;
     verified?;
     let mut again = Memory::default();
-    snapshot::write(&mut again, &descriptor, &snapshot, &|| false)?;
+    snapshot::write(&mut again, &descriptor, &snapshot.certificate, &snapshot.tree, &|| false)?;
     assert_eq!(again.0, file, "two encodings of one snapshot");
     Ok(())
 }
@@ -129,7 +129,6 @@ impl DiskFile for Memory {
 mod tests {
     use super::*;
     use bezant_core::auth::Signature;
-    use bezant_core::checkpoint::Snapshot;
     use bezant_core::ids::{InstanceId, Sequence};
     use bezant_node::snapshot::Descriptor;
 
@@ -143,10 +142,10 @@ mod tests {
         let root = tree.root();
         let value = Checkpoint { instance: InstanceId(1), sequence: Sequence(128), ruled: Sequence(0), root };
         let signatures = (0..3).map(|id| (ReplicaId(id), Signature([id; 64]))).collect();
-        let snapshot = Snapshot { certificate: Certificate { value, signatures }, tree };
+        let certificate = Claimed::certified(value, signatures);
         let mut file = Memory::default();
         let descriptor = Descriptor { identity: identity(), segment: 2 };
-        snapshot::write(&mut file, &descriptor, &snapshot, &|| false).unwrap();
+        snapshot::write(&mut file, &descriptor, &certificate, &tree, &|| false).unwrap();
         file.0
     }
 

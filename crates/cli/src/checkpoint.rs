@@ -183,11 +183,11 @@ impl Fresh {
             self.push()?;
             let (accounts, _) = fetch::accounts(sources);
             match fetch::newest_certain(config, &accounts) {
-                Ok(certificate) if Some(certificate.value) > before => {
-                    if let Some(found) = look(bar, certificate.value)? {
+                Ok(certificate) if Some(*certificate.value()) > before => {
+                    if let Some(found) = look(bar, *certificate.value())? {
                         return Ok(found);
                     }
-                    before = Some(certificate.value);
+                    before = Some(*certificate.value());
                 }
                 Ok(_) | Err(FetchError::NoCheckpoint | FetchError::NotCertain { .. }) => {}
                 Err(error) => return Err(explain(&error)),
@@ -211,7 +211,7 @@ impl Fresh {
 /// The newest checkpoint that anybody says it has, which need not be true.
 fn newest_shown(sources: &[Source]) -> Option<Checkpoint> {
     let (accounts, _) = fetch::accounts(sources);
-    accounts.iter().flat_map(|account| &account.certain).map(|certificate| certificate.value).max()
+    accounts.iter().flat_map(|account| &account.certain).map(|certificate| *certificate.claims()).max()
 }
 
 /// What is under way, on a terminal.

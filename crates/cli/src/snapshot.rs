@@ -57,7 +57,7 @@ impl Snapshots {
         let here = held.as_ref().map(|held| (&held.checkpoint, &held.tree));
         if let Some(read) = fetch::fetch_newer(&self.config, &self.sources, here).map_err(ReadError::Fetch)? {
             let tables = Snapshot::open(&read.tree).map_err(ReadError::Tables)?;
-            *held = Some(Held { checkpoint: read.certificate.value, tree: read.tree, tables });
+            *held = Some(Held { checkpoint: *read.evidence.checkpoint(), tree: read.tree, tables });
         }
         let held = held.as_ref().expect("there is one now");
         held.tables.query(request).map_err(|NotReadOnly| ReadError::NotReadOnly)

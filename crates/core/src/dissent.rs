@@ -276,12 +276,12 @@ impl Ruling {
                 holds.then_some((scope.ruled, Verdict::Refused(scope.first() + contested as u64)))
             }
             Self::Right(votes) => {
-                let value = right(replicas, votes.0.iter().map(Claimed::claims))?;
+                let value = right(replicas, votes.0.iter().map(Claimed::<Signed<_>>::claims))?;
                 let is_here = value.instance == instance && value.is_plausible(cluster);
                 let votes = is_here.then(|| votes.verify(keyring)).flatten()?;
                 let equal = votes.into_iter().filter(|vote| *vote.value() == value);
-                let signatures = equal.map(|vote| (vote.signer(), vote.signature())).collect();
-                Some((value.ruled, Verdict::Right(Certificate { value, signatures })))
+                let certificate = Certificate::tally(equal.cloned(), replicas.blocking());
+                Some((value.ruled, Verdict::Right(certificate)))
             }
         }
     }

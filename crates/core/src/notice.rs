@@ -1,7 +1,6 @@
 //! What a replica tells its host: notices as things happen, and a report on demand.
 
-use crate::auth::Certificate;
-use crate::checkpoint::{Checkpoint, Tree};
+use crate::checkpoint::{Evidence, Tree};
 use crate::digest::Digest;
 use crate::ids::{InstanceId, ReplicaId, Sequence, View};
 use crate::rejection::{Account, Rejection, RejectionCounts};
@@ -168,8 +167,8 @@ pub struct Divergence {
     pub mine: Tree,
     /// What it has instead: the proof that it is right, f+1 signatures or more. Usually of the same batch, but of a
     /// later one if nobody else had that state any more.
-    pub certificate: Certificate<Checkpoint>,
-    /// The pages that go with the certificate.
+    pub evidence: Evidence,
+    /// The pages that go with it.
     pub agreed: Tree,
     /// The last checkpoint before at which this replica is known to have been right.
     pub since: Option<Sequence>,
@@ -181,7 +180,7 @@ pub struct Divergence {
 /// Roots stand for pages.
 impl PartialEq for Divergence {
     fn eq(&self, other: &Self) -> bool {
-        let parts = |of: &Self| (of.sequence, of.mine.root(), of.certificate.value, of.since, of.replayed);
+        let parts = |of: &Self| (of.sequence, of.mine.root(), *of.evidence.checkpoint(), of.since, of.replayed);
         parts(self) == parts(other)
     }
 }

@@ -31,7 +31,7 @@ use bezant_core::registry::{InstanceRecord, LogRecord, Message};
 use bezant_core::service::Proposal;
 use bezant_core::switching::certificate::{Prepared, Stable};
 use bezant_core::switching::{
-    AbortReport, Bodies, Certificates, Fetch, HistoryRecord, Panic, Proof, Switch, SwitchMessage,
+    AbortReport, Bodies, Certificates, ClaimedProof, Fetch, HistoryRecord, Panic, Switch, SwitchMessage,
 };
 use bezant_core::time::Instant;
 use bezant_core::wire::Wire;
@@ -88,7 +88,7 @@ fn testimony(block: Option<u32>) -> Testimony {
     Testimony { scope, effects: vec![DIGEST, DIGEST] }
 }
 
-fn certificate() -> Certificate<Checkpoint> {
+fn certificate() -> Claimed<Certificate<Checkpoint>> {
     certified(checkpoint())
 }
 
@@ -205,8 +205,8 @@ fn ring() -> Vec<(&'static str, Message)> {
     ]
 }
 
-fn certified<T>(value: T) -> Certificate<T> {
-    Certificate { value, signatures: vec![(ReplicaId(0), SIGNATURE), (ReplicaId(2), SIGNATURE)] }
+fn certified<T>(value: T) -> Claimed<Certificate<T>> {
+    Claimed::certified(value, vec![(ReplicaId(0), SIGNATURE), (ReplicaId(2), SIGNATURE)])
 }
 
 const PREPARED: Prepared = Prepared { instance: INSTANCE, position: 9, history: DIGEST };
@@ -248,7 +248,7 @@ fn switches() -> Vec<(&'static str, Message)> {
     let (boundaries, digests) = (vec![boundary], vec![DIGEST]);
     let report =
         AbortReport { instance: INSTANCE, anchor: boundary, boundaries, digests, low_load: true, certificates };
-    let proof = Proof { reports: vec![signed(report.clone())] };
+    let proof = ClaimedProof { reports: vec![signed(report.clone())] };
     let entry = LogEntry::new(Proposal { time: Instant(8), seed: DIGEST }, request());
     let statements = vec![
         ("PANIC", SwitchMessage::Panic(Panic { client: CLIENT, timestamp: TIMESTAMP })),

@@ -5,11 +5,11 @@
 //! checked like a backup.
 
 use crate::config::ClusterConfig;
-use crate::fetch::is_certain;
+use crate::fetch::certain;
 use crate::log::Identity;
 use crate::log::disk::{Disk, DiskFile, RealDisk};
 use crate::snapshot::{self, Descriptor, SnapshotError};
-use bezant_core::checkpoint::{Snapshot, Tree, genesis};
+use bezant_core::checkpoint::{ClaimedSnapshot, Evidence, Snapshot, Tree};
 use bezant_core::ids::{InstanceId, ReplicaId};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -108,7 +108,7 @@ fn write_whole_on(
 pub fn write(path: &Path, config: &ClusterConfig, replica: ReplicaId, snapshot: &Snapshot) -> Result<(), BackupError> {
     let identity = Identity { cluster: config.to_cluster().digest(), replica };
     let descriptor = Descriptor { identity, segment: 0 };
-    write_whole(path, |file| snapshot::write(file, &descriptor, snapshot, &|| false))
+    write_whole(path, |file| snapshot::write(file, &descriptor, &snapshot.evidence.claim(), &snapshot.tree, &|| false))
 }
 
 /// Reads a backup, or a replica's snapshot, and checks everything: checksums, root, signatures.
@@ -117,14 +117,15 @@ pub fn write(path: &Path, config: &ClusterConfig, replica: ReplicaId, snapshot: 
 /// [`BackupError`]: what is wrong with it.
 pub fn read(path: &Path, config: &ClusterConfig) -> Result<Snapshot, BackupError> {
     let read = snapshot::read_of_cluster(path, config.to_cluster().digest());
-    let (_, snapshot) = read.map_err(|error| match error {
+    let (_, ClaimedSnapshot { certificate, tree }) = read.map_err(|error| match error {
         SnapshotError::Foreign(_) => BackupError::Foreign(path.to_owned()),
         SnapshotError::Damaged { .. } if matches!(snapshot::begins_as_one(path), Ok(false)) => {
             BackupError::NoBackup(path.to_owned())
         }
         other => BackupError::Unusable(path.to_owned(), other),
     })?;
-    if is_certain(config, &snapshot.certificate) { Ok(snapshot) } else { Err(BackupError::NotCertain(path.to_owned())) }
+    let certificate = certain(config, certificate).ok_or_else(|| BackupError::NotCertain(path.to_owned()))?;
+    Ok(Snapshot { evidence: Evidence::Certified(certificate), tree })
 }
 
 /// The state with which a cluster begins, in each replica's folder.
@@ -135,9 +136,9 @@ const GENESIS: &str = "genesis.bin";
 /// # Errors
 /// [`BackupError::Exists`] or [`BackupError::Io`].
 pub fn write_genesis(directory: &Path, identity: &Identity, tree: &Tree) -> Result<(), BackupError> {
-    let snapshot = Snapshot { certificate: genesis(InstanceId(1), tree.root()), tree: tree.clone() };
+    let evidence = Evidence::genesis(InstanceId(1), tree.root()).claim();
     let descriptor = Descriptor { identity: *identity, segment: 0 };
-    write_whole(&directory.join(GENESIS), |file| snapshot::write(file, &descriptor, &snapshot, &|| false))
+    write_whole(&directory.join(GENESIS), |file| snapshot::write(file, &descriptor, &evidence, tree, &|| false))
 }
 
 /// The state with which the cluster begins, from a replica's folder; `None` if it is an empty one. Nobody signed it:

@@ -12,9 +12,9 @@
 use crate::admin::{self, pieces};
 use crate::config::ClusterConfig;
 use crate::keys::from_hex_any;
-use bezant_core::auth::{Certificate, Ed25519};
+use bezant_core::auth::{Certificate, Claimed, Ed25519, Signed};
 use bezant_core::checkpoint::{
-    Checkpoint, ChildId, NODE_CHILDREN, NodeId, Snapshot, TransferMessage, Tree, page_digest,
+    Checkpoint, ChildId, Evidence, NODE_CHILDREN, NodeId, Snapshot, TransferMessage, Tree, page_digest,
 };
 use bezant_core::digest::Digest;
 use bezant_core::ids::ReplicaId;
@@ -79,7 +79,7 @@ pub struct Account {
     /// Who says so.
     pub source: Source,
     /// Checkpoints that are certain, with the signatures that it has. Nothing is checked.
-    pub certain: Vec<Certificate<Checkpoint>>,
+    pub certain: Vec<Claimed<Certificate<Checkpoint>>>,
     /// The state that it had at its last checkpoints, oldest first, without signatures.
     pub own: Vec<Checkpoint>,
     /// Divergences that it has found and not yet recorded.
@@ -93,17 +93,17 @@ impl Account {
     /// In a few words, why there is no account.
     pub fn of(source: Source) -> Result<Self, String> {
         let answer = admin::ask(source.admin, "/checkpoint")?;
-        let certificates = |name: &str| -> Option<Vec<Certificate<Checkpoint>>> {
+        let certificates = |name: &str| -> Option<Vec<Claimed<Certificate<Checkpoint>>>> {
             let certificate = |entry: &Value| {
                 let bytes = from_hex_any(entry["certificate"].as_str()?)?;
-                Certificate::from_bytes(Bytes::from(bytes)).ok()
+                Claimed::from_bytes(Bytes::from(bytes)).ok()
             };
             answer[name].as_array()?.iter().map(certificate).collect()
         };
         let (certain, own) = (certificates("certain"), certificates("own"));
         let announced = answer["announced"].as_u64().unwrap_or(0);
         let (Some(certain), Some(own)) = (certain, own) else { return Err("it answers something else".to_owned()) };
-        Ok(Self { source, certain, own: own.into_iter().map(|certificate| certificate.value).collect(), announced })
+        Ok(Self { source, certain, own: own.iter().map(|certificate| *certificate.claims()).collect(), announced })
     }
 }
 
@@ -123,10 +123,10 @@ pub fn accounts(sources: &[Source]) -> (Vec<Account>, Vec<(ReplicaId, String)>) 
     (accounts, silent)
 }
 
-/// Whether the certificate proves its checkpoint: f+1 replicas of the cluster signed it.
-pub fn is_certain(config: &ClusterConfig, certificate: &Certificate<Checkpoint>) -> bool {
+/// What is claimed, if it proves its checkpoint: f+1 replicas of the cluster signed it.
+pub fn certain(config: &ClusterConfig, claimed: Claimed<Certificate<Checkpoint>>) -> Option<Certificate<Checkpoint>> {
     let cluster = config.to_cluster();
-    config.public_keys().check_certificate(&Ed25519, &cluster, certificate, cluster.replicas.weak())
+    config.public_keys().verify_certificate(&Ed25519, &cluster, claimed, cluster.replicas.weak())
 }
 
 /// The newest checkpoint that the accounts prove together.
@@ -135,24 +135,27 @@ pub fn is_certain(config: &ClusterConfig, certificate: &Certificate<Checkpoint>)
 /// [`FetchError`]: none is proved.
 pub fn newest_certain(config: &ClusterConfig, accounts: &[Account]) -> Result<Certificate<Checkpoint>, FetchError> {
     let cluster = config.to_cluster();
-    let mut shown: BTreeMap<Checkpoint, BTreeMap<_, _>> = BTreeMap::new();
+    let mut shown: BTreeMap<Checkpoint, BTreeMap<ReplicaId, Signed<Checkpoint>>> = BTreeMap::new();
     for certificate in accounts.iter().flat_map(|account| &account.certain) {
-        let signatures = shown.entry(certificate.value).or_default();
-        for (signer, signature) in &certificate.signatures {
-            // One by one: a false signature must not spoil the others.
-            let one = Certificate { value: certificate.value, signatures: vec![(*signer, *signature)] };
-            if !signatures.contains_key(signer) && config.public_keys().check_certificate(&Ed25519, &cluster, &one, 1) {
-                signatures.insert(*signer, *signature);
+        let value = *certificate.claims();
+        let votes = shown.entry(value).or_default();
+        for (signer, signature) in certificate.signatures() {
+            if votes.contains_key(signer) {
+                continue;
             }
+            // One by one: a false signature must not spoil the others.
+            let vote = Claimed::signed(value, *signer, *signature);
+            let checked = config.public_keys().verify(&Ed25519, &cluster, vote);
+            votes.extend(checked.map(|vote| (*signer, vote)));
         }
     }
     if shown.is_empty() {
         return Err(FetchError::NoCheckpoint);
     }
     let most = shown.values().map(BTreeMap::len).max().unwrap_or(0);
-    let newest = shown.into_iter().rev().find(|(_, signatures)| signatures.len() >= cluster.replicas.weak());
+    let newest = shown.into_iter().rev().find(|(_, votes)| votes.len() >= cluster.replicas.weak());
     match newest {
-        Some((value, signatures)) => Ok(Certificate { value, signatures: signatures.into_iter().collect() }),
+        Some((_, votes)) => Ok(Certificate::tally(votes.into_values(), cluster.replicas.weak())),
         None => Err(FetchError::NotCertain { signatures: most, needed: cluster.replicas.weak() }),
     }
 }
@@ -182,7 +185,7 @@ pub fn fetch_newer(
     held: Option<(&Checkpoint, &Tree)>,
 ) -> Result<Option<Snapshot>, FetchError> {
     let (certificate, accounts, silent) = newest_shown(config, sources)?;
-    if held.is_some_and(|(checkpoint, _)| *checkpoint >= certificate.value) {
+    if held.is_some_and(|(checkpoint, _)| checkpoint >= certificate.value()) {
         return Ok(None);
     }
     let nothing = Tree::new();
@@ -212,10 +215,10 @@ fn fetch_shown(
     // Whoever shows it has it.
     let (having, others): (Vec<_>, Vec<_>) = accounts
         .iter()
-        .partition(|account| account.certain.iter().any(|shown| shown.value.root == certificate.value.root));
+        .partition(|account| account.certain.iter().any(|shown| shown.claims().root == certificate.value().root));
     for account in having.into_iter().chain(others) {
-        match fetch_difference(account.source, certificate.value.root, base, progress) {
-            Ok(tree) => return Ok(Snapshot { certificate, tree }),
+        match fetch_difference(account.source, certificate.value().root, base, progress) {
+            Ok(tree) => return Ok(Snapshot { evidence: Evidence::Certified(certificate), tree }),
             Err(why) => failed.push((account.source.replica, why)),
         }
     }

@@ -7,7 +7,7 @@ use bezant_core::ids::InstanceId;
 use bezant_core::message::Firmness;
 use bezant_core::notice::Notice;
 use bezant_core::registry::Message;
-use bezant_core::switching::{Proof, Switch, SwitchMessage};
+use bezant_core::switching::{ClaimedProof, Switch, SwitchMessage};
 use std::sync::Arc;
 
 /// A moment that a fault waits for. Whoever says what it is about is correct, except that liars answer as well.
@@ -33,14 +33,14 @@ pub struct Moments {
     /// The newest instance that has stopped somewhere.
     stopped: InstanceId,
     /// The newest instance that begins somewhere, the first proof with which it does, and what that proves.
-    begins: Option<(InstanceId, Arc<Proof>, Option<Beginning>)>,
+    begins: Option<(InstanceId, Arc<ClaimedProof>, Option<Beginning>)>,
 }
 
 /// Where a history ends, and where it begins: two that differ in neither need the same.
 type Beginning = (u64, Digest, u64);
 
-fn proved(cluster: &Cluster, proof: &Proof) -> Option<Beginning> {
-    let history = proof.abort_history(&cluster.specification(proof.instance()))?;
+fn proved(cluster: &Cluster, proof: &Arc<ClaimedProof>) -> Option<Beginning> {
+    let history = proof.believed().abort_history(&cluster.specification(proof.instance()))?;
     Some((history.position, history.history(), history.anchor.position))
 }
 
@@ -77,7 +77,7 @@ impl Moments {
         }
     }
 
-    fn hear_beginning(&mut self, cluster: &Cluster, instance: InstanceId, proof: &Arc<Proof>) {
+    fn hear_beginning(&mut self, cluster: &Cluster, instance: InstanceId, proof: &Arc<ClaimedProof>) {
         match &mut self.begins {
             Some((newest, first, proves)) if *newest == instance => {
                 // An instance counts once.

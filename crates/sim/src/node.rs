@@ -191,7 +191,7 @@ impl Node {
         }
         let dissent = self.identity.dissent.clone();
         let store = Store::new(self.identity.service).with(dissent);
-        match Replica::recover(config, store, snapshot, log) {
+        match Replica::recover(config, store, snapshot.map(Into::into), log) {
             Ok(machine) => self.machine = Some(machine),
             Err(error) => {
                 let what = format!("{} cannot recover from its own disk: {error}", self.id());

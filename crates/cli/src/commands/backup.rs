@@ -5,6 +5,7 @@ use crate::commands::testnet;
 use crate::failure::{Failure, Result};
 use crate::output;
 use crate::served::Served;
+use bezant_core::auth::Certificate;
 use bezant_core::checkpoint::{Snapshot, Tree};
 use bezant_core::cluster::Cluster;
 use bezant_core::estate::{Summary, genesis_of, successor_of};
@@ -236,12 +237,14 @@ fn writes(closed: &Value) -> String {
 }
 
 fn signers(snapshot: &Snapshot) -> String {
-    let signers: Vec<_> = snapshot.certificate.signatures.iter().map(|(signer, _)| signer.0.to_string()).collect();
-    signers.join(", ")
+    let signers = snapshot.evidence.certificate().into_iter().flat_map(Certificate::signers);
+    signers.map(|signer| signer.0.to_string()).collect::<Vec<_>>().join(", ")
 }
 
 fn fields(file: &Path, config: &ClusterConfig, snapshot: &Snapshot) -> Result<Value> {
-    let Snapshot { certificate, tree } = snapshot;
+    let Snapshot { evidence, tree } = snapshot;
+    let checkpoint = evidence.checkpoint();
+    let signers = evidence.certificate().into_iter().flat_map(Certificate::signers);
     let unreadable = || Failure::failed(format!("{}: this version cannot read the state.", file.display()));
     let summary = Summary::of(tree).ok_or_else(unreadable)?;
     let tables = match bezant_sql::Snapshot::open(tree) {
@@ -254,14 +257,14 @@ fn fields(file: &Path, config: &ClusterConfig, snapshot: &Snapshot) -> Result<Va
         "file": file.display().to_string(),
         "cluster": config.name,
         "cluster_digest": to_hex(&config.to_cluster().digest().0),
-        "instance": certificate.value.instance.0,
-        "sequence": certificate.value.sequence.0,
+        "instance": checkpoint.instance.0,
+        "sequence": checkpoint.sequence.0,
         "requests": summary.position,
         "closed": summary.closed,
         "agreed_time": utc(summary.time.0),
         "agreed_time_us": summary.time.0,
-        "root": to_hex(&certificate.value.root.0),
-        "signers": certificate.signatures.iter().map(|(signer, _)| signer.0).collect::<Vec<_>>(),
+        "root": to_hex(&checkpoint.root.0),
+        "signers": signers.map(|signer| signer.0).collect::<Vec<_>>(),
         "pages": tree.page_count(),
         "bytes": tree.bytes(),
         "tables": tables,

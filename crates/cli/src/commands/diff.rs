@@ -7,6 +7,7 @@
 use crate::checkpoint::{Bar, Fresh, sources};
 use crate::failure::{Code, Failure, Result};
 use crate::{admin, evidence, output};
+use bezant_core::auth::{Certificate, Claimed};
 use bezant_core::checkpoint::Checkpoint;
 use bezant_core::digest::Digest;
 use bezant_node::config::ClusterConfig;
@@ -104,7 +105,7 @@ impl Report {
         let Some((checkpoint, groups)) = found else {
             return Self { compared: None, groups: BTreeMap::new(), live: Vec::new(), records, silent };
         };
-        let certified = accounts.iter().flat_map(|account| &account.certain).map(|certificate| certificate.value);
+        let certified = accounts.iter().flat_map(|account| &account.certain).map(Claimed::<Certificate<_>>::claims);
         let certified = certified
             .filter(|value| (value.instance, value.sequence) == (checkpoint.instance, checkpoint.sequence))
             .map(|value| value.root)

@@ -21,25 +21,51 @@ pub struct PublicKeys {
 }
 
 impl PublicKeys {
-    /// [`Keyring::check_certificate`] for those who have no key of their own: whoever reads a checkpoint or a backup.
-    #[must_use]
-    pub fn check_certificate<T: Signable>(
+    /// [`Keyring::verify`] for those who have no key of their own: whoever reads a checkpoint.
+    pub fn verify<T: Signable>(
         &self,
         suite: &dyn Suite,
         cluster: &Cluster,
-        certificate: &Certificate<T>,
-        threshold: usize,
-    ) -> bool {
-        let Certificate { value, signatures } = certificate;
-        let distinct = signatures.windows(2).all(|pair| pair[0].0 < pair[1].0);
-        let (cluster, body) = (cluster.digest(), value.to_bytes());
-        let is_valid = |(signer, signature): &(ReplicaId, Signature)| {
-            let statement = statement(T::KIND, &cluster, Principal::Replica(*signer), &body);
-            let public = self.replicas.get(usize::from(signer.0));
-            public.is_some_and(|public| suite.verify(public, &statement.0, signature))
-        };
-        distinct && signatures.len() >= threshold && signatures.iter().all(is_valid)
+        claimed: Claimed<Signed<T>>,
+    ) -> Option<Signed<T>> {
+        let (signer, body) = (claimed.signer(), claimed.claims().to_bytes());
+        self.has_signed::<T>(suite, &cluster.digest(), signer, &body, &claimed.signature()).then(|| claimed.accept())
     }
+
+    /// [`Keyring::verify_certificate`] for those who have no key of their own: whoever reads a backup.
+    pub fn verify_certificate<T: Signable>(
+        &self,
+        suite: &dyn Suite,
+        cluster: &Cluster,
+        claimed: Claimed<Certificate<T>>,
+        threshold: usize,
+    ) -> Option<Certificate<T>> {
+        let (cluster, body) = (cluster.digest(), claimed.claims().to_bytes());
+        let is_valid = |(signer, signature): &(ReplicaId, Signature)| {
+            self.has_signed::<T>(suite, &cluster, *signer, &body, signature)
+        };
+        let holds = has_signers(&claimed, threshold) && claimed.signatures().iter().all(is_valid);
+        holds.then(|| claimed.accept())
+    }
+
+    fn has_signed<T: Signable>(
+        &self,
+        suite: &dyn Suite,
+        cluster: &Digest,
+        signer: ReplicaId,
+        body: &[u8],
+        signature: &Signature,
+    ) -> bool {
+        let statement = statement(T::KIND, cluster, Principal::Replica(signer), body);
+        let public = self.replicas.get(usize::from(signer.0));
+        public.is_some_and(|public| suite.verify(public, &statement.0, signature))
+    }
+}
+
+/// Whether so many distinct replicas are said to have signed it.
+fn has_signers<T>(claimed: &Claimed<Certificate<T>>, threshold: usize) -> bool {
+    let signatures = claimed.signatures();
+    signatures.windows(2).all(|pair| pair[0].0 < pair[1].0) && signatures.len() >= threshold
 }
 
 /// What a signature is made over.
@@ -311,20 +337,24 @@ impl Keyring {
         self.check_bytes(T::KIND, signer, &claimed.claims().to_bytes(), &claimed.signature())
     }
 
-    /// Whether at least `threshold` distinct replicas validly signed the certificate's value, and nobody else is in it.
-    #[must_use]
-    pub fn check_certificate<T: Signable>(&self, certificate: &Certificate<T>, threshold: usize) -> bool {
-        let distinct = certificate.signatures.windows(2).all(|pair| pair[0].0 < pair[1].0);
-        if !distinct || certificate.signatures.len() < threshold {
-            return false;
+    /// The certificate that somebody shows, if at least `threshold` distinct replicas validly signed its value, and
+    /// nobody else is in it.
+    pub fn verify_certificate<T: Signable>(
+        &self,
+        claimed: Claimed<Certificate<T>>,
+        threshold: usize,
+    ) -> Option<Certificate<T>> {
+        if !has_signers(&claimed, threshold) {
+            return None;
         }
-        let body = certificate.value.to_bytes();
-        let items: Vec<_> = certificate
-            .signatures
+        let body = claimed.claims().to_bytes();
+        let items: Vec<_> = claimed
+            .signatures()
             .iter()
             .map(|(signer, signature)| (Principal::Replica(*signer), body.as_slice(), *signature))
             .collect();
-        self.check_batch(T::KIND, &items).into_iter().all(|valid| valid)
+        let holds = self.check_batch(T::KIND, &items).into_iter().all(|valid| valid);
+        holds.then(|| claimed.accept())
     }
 
     /// A secret, reproducible seed for the random value that a primary proposes with a batch (prac-F29: nobody can

@@ -7,7 +7,7 @@
 //! | [`Claimed<F>`] | anybody: it is what comes from the wire | nobody, before it is checked | yes |
 //! | [`Verified<T>`] | [`Keyring`] at the boundary, by a MAC | this replica, now | no: it has no encoding |
 //! | [`Signed<T>`] | [`Keyring`], which signs it, or checks the signature | anyone | as a claim |
-//! | [`Certificate<T>`] | a tally of equal `Signed<T>` | anyone, about a set | yes |
+//! | [`Certificate<T>`] | a [tally](Certificate::tally) of equal `Signed<T>`, or [`Keyring`], which checks it | anyone, about a set | as a claim |
 //!
 //! Taking a MAC for evidence that a third party would accept is the classic mistake of Byzantine protocols; here it
 //! does not compile.
@@ -29,7 +29,7 @@
 //! }
 //! ```
 //!
-//! And nobody but the keyring makes a fact.
+//! And nobody but the keyring makes one.
 //!
 //! ```compile_fail,E0451
 //! use bezant_core::auth::{Signature, Signed};

@@ -162,14 +162,13 @@ impl<T: Signable> Wire for Claimed<Signed<T>> {
     }
 }
 
-/// Signatures of distinct replicas over one value. [`super::Keyring::check_certificate`] says whether there are
-/// enough; signers stand in ascending order, so that equal certificates have equal bytes.
+/// Signatures of distinct replicas over one value, each of which was checked. There are as many as were asked for when
+/// it was made, which is not always the same number: see [`Certificate::signers`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate<T> {
-    /// What all of them signed.
-    pub value: T,
-    /// Who, in ascending order, and the signature.
-    pub signatures: Vec<(ReplicaId, Signature)>,
+    value: T,
+    /// In ascending order, so that equal certificates have equal bytes.
+    signatures: Vec<(ReplicaId, Signature)>,
 }
 
 impl<T> Certificate<T> {
@@ -180,13 +179,76 @@ impl<T> Certificate<T> {
         assert!(signers().is_sorted_by(|one, next| one < next), "nobody signs a certificate twice");
         assert!(signers().all(|signer| cluster.replicas.contains(signer)), "only replicas sign certificates");
     }
+
+    /// Puts together what replicas have signed.
+    ///
+    /// # Panics
+    /// Unless these are at least `threshold` votes of distinct replicas for equal values.
+    pub fn tally(votes: impl IntoIterator<Item = Signed<T>>, threshold: usize) -> Self
+    where
+        T: PartialEq,
+    {
+        let mut votes: Vec<Signed<T>> = votes.into_iter().collect();
+        votes.sort_by_key(Signed::signer);
+        assert!(!votes.is_empty() && votes.len() >= threshold, "enough have signed it");
+        assert!(votes.windows(2).all(|pair| pair[0].signer < pair[1].signer), "nobody counts twice");
+        assert!(votes.iter().all(|vote| vote.value == votes[0].value), "votes are equal");
+        let signatures = votes.iter().map(|vote| (vote.signer, vote.signature)).collect();
+        Self { value: votes.swap_remove(0).value, signatures }
+    }
+
+    /// What all of them signed.
+    pub const fn value(&self) -> &T {
+        &self.value
+    }
+
+    /// Who, in ascending order.
+    pub fn signers(&self) -> impl ExactSizeIterator<Item = ReplicaId> {
+        self.signatures.iter().map(|(signer, _)| *signer)
+    }
+
+    /// What others are told of it.
+    pub fn claim(&self) -> Claimed<Self>
+    where
+        T: Clone,
+    {
+        Claimed(self.clone())
+    }
 }
 
-impl<T: Signable> Wire for Certificate<T> {
+impl<T> Claimed<Certificate<T>> {
+    /// Whatever anybody may write. Without a signature it claims that none is needed.
+    pub const fn certified(value: T, signatures: Vec<(ReplicaId, Signature)>) -> Self {
+        Self(Certificate { value, signatures })
+    }
+
+    /// What replicas are said to have signed. Nobody has checked that.
+    pub const fn claims(&self) -> &T {
+        &self.0.value
+    }
+
+    /// The same, to make another claim of it.
+    pub const fn claims_mut(&mut self) -> &mut T {
+        &mut self.0.value
+    }
+
+    /// What is to prove it.
+    pub fn signatures(&self) -> &[(ReplicaId, Signature)] {
+        &self.0.signatures
+    }
+
+    /// The same, to make another claim of it.
+    pub const fn signatures_mut(&mut self) -> &mut Vec<(ReplicaId, Signature)> {
+        &mut self.0.signatures
+    }
+}
+
+impl<T: Signable> Wire for Claimed<Certificate<T>> {
     fn encode(&self, out: &mut impl Sink) {
+        let Certificate { value, signatures } = &self.0;
         out.mark(Mark::Certified(T::KIND));
-        encode_part(&self.value, out);
-        encode_list(&self.signatures, out);
+        encode_part(value, out);
+        encode_list(signatures, out);
         out.mark(Mark::End);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
@@ -195,6 +257,6 @@ impl<T: Signable> Wire for Certificate<T> {
         if signatures.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
             return Err(WireError::NotCanonical);
         }
-        Ok(Self { value, signatures })
+        Ok(Self::certified(value, signatures))
     }
 }

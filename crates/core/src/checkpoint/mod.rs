@@ -4,7 +4,8 @@
 //!   node with its digest. A checkpoint is a cheap clone of it.
 //! * [`transfer`] fetches a version from the others, node by node, checking every answer against the digest it must
 //!   have, and keeps what it already has.
-//! * [`Checkpoint`] is what replicas sign: 2f+1 equal ones make it stable, and prove it to anybody.
+//! * [`Checkpoint`] is what replicas sign: 2f+1 equal ones make it stable, and prove it to anybody. [`Evidence`] is
+//!   that proof, or what stands in its place where nobody signs a state.
 
 mod pages;
 pub mod transfer;
@@ -47,11 +48,83 @@ impl Checkpoint {
     }
 }
 
-/// A stable version of the state, to be written to disk.
+/// Why a state is the right one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// It is the one before an instance's first batch, with which everybody begins: nobody needs to sign it.
+    Genesis(Checkpoint),
+    /// Replicas signed it. How many say so to whom, says whoever asks.
+    Certified(Certificate<Checkpoint>),
+    /// Abort reports or a ring's certificate attest it: what proves that an instance may begin, or what follows in the
+    /// log, tells.
+    Reported(Checkpoint),
+    /// It is what this replica has, and nobody else's word.
+    Own(Checkpoint),
+}
+
+impl Evidence {
+    /// That the state with this root is the one with which an instance begins.
+    pub const fn genesis(instance: InstanceId, root: Digest) -> Self {
+        Self::Genesis(Checkpoint { instance, sequence: Sequence(0), ruled: Sequence(0), root })
+    }
+
+    /// That the state at this position of an instance's history is attested otherwise.
+    pub(crate) const fn reported(instance: InstanceId, position: u64, root: Digest) -> Self {
+        Self::Reported(Checkpoint { instance, sequence: Sequence(position), ruled: Sequence(0), root })
+    }
+
+    /// Which state.
+    pub const fn checkpoint(&self) -> &Checkpoint {
+        match self {
+            Self::Certified(certificate) => certificate.value(),
+            Self::Genesis(checkpoint) | Self::Reported(checkpoint) | Self::Own(checkpoint) => checkpoint,
+        }
+    }
+
+    /// The signatures.
+    pub const fn certificate(&self) -> Option<&Certificate<Checkpoint>> {
+        match self {
+            Self::Certified(certificate) => Some(certificate),
+            Self::Genesis(_) | Self::Reported(_) | Self::Own(_) => None,
+        }
+    }
+
+    /// The same, if so many signed.
+    pub fn certificate_of(&self, signers: usize) -> Option<&Certificate<Checkpoint>> {
+        self.certificate().filter(|certificate| certificate.signers().len() >= signers)
+    }
+
+    /// What is true of a checkpoint above the init history that this replica takes for proved.
+    pub(crate) fn check_invariants(&self, cluster: &Cluster, threshold: usize) {
+        let certificate = self.certificate();
+        assert!(certificate.is_some(), "replicas have signed it");
+        certificate.iter().for_each(|certificate| certificate.check_invariants(cluster, threshold));
+    }
+
+    /// What others are told, and what is written down: a certificate, which has no signatures if there are none.
+    pub fn claim(&self) -> Claimed<Certificate<Checkpoint>> {
+        match self {
+            Self::Certified(certificate) => certificate.claim(),
+            Self::Genesis(checkpoint) | Self::Reported(checkpoint) | Self::Own(checkpoint) => {
+                Claimed::certified(*checkpoint, Vec::new())
+            }
+        }
+    }
+
+    /// What this replica wrote down. What nobody signed it took for a reason that the log tells.
+    pub(crate) fn recalled(claim: Claimed<Certificate<Checkpoint>>) -> Self {
+        match claim.signatures() {
+            [] => Self::Reported(*claim.claims()),
+            _ => Self::Certified(claim.recalled()),
+        }
+    }
+}
+
+/// A version of the state, to be written to disk.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// The proof that 2f+1 replicas had this state. Without signatures only for the state before the first batch.
-    pub certificate: Certificate<Checkpoint>,
+    /// Which state it is, and why.
+    pub evidence: Evidence,
     /// The pages.
     pub tree: Tree,
 }
@@ -59,20 +132,39 @@ pub struct Snapshot {
 impl Snapshot {
     /// The batch after which this was the state.
     pub const fn sequence(&self) -> Sequence {
-        self.certificate.value.sequence
+        self.evidence.checkpoint().sequence
     }
 
-    /// Whether the pages have the root that the certificate names.
+    /// Whether the pages have the root that the evidence names.
     pub fn is_consistent(&self) -> bool {
-        self.tree.root() == self.certificate.value.root
+        self.tree.root() == self.evidence.checkpoint().root
     }
 }
 
-/// A certificate for the state before the first batch: everybody computes it, nobody needs to sign it.
-pub const fn genesis(instance: InstanceId, root: Digest) -> Certificate<Checkpoint> {
-    Certificate {
-        value: Checkpoint { instance, sequence: Sequence(0), ruled: Sequence(0), root },
-        signatures: Vec::new(),
+/// A snapshot as it was read: what it says of itself nobody has checked.
+#[derive(Clone, Debug)]
+pub struct ClaimedSnapshot {
+    /// Which state it is said to be. Without signatures if it is not certified, or begins the service.
+    pub certificate: Claimed<Certificate<Checkpoint>>,
+    /// The pages.
+    pub tree: Tree,
+}
+
+impl ClaimedSnapshot {
+    /// The batch after which this was the state, as it says.
+    pub const fn sequence(&self) -> Sequence {
+        self.certificate.claims().sequence
+    }
+
+    /// Whether the pages have the root that it names.
+    pub fn is_consistent(&self) -> bool {
+        self.tree.root() == self.certificate.claims().root
+    }
+}
+
+impl From<Snapshot> for ClaimedSnapshot {
+    fn from(Snapshot { evidence, tree }: Snapshot) -> Self {
+        Self { certificate: evidence.claim(), tree }
     }
 }
 

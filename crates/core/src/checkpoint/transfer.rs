@@ -17,8 +17,7 @@ mod message;
 
 pub use message::{TransferMessage, serve};
 
-use super::{Checkpoint, ChildId, NODE_CHILDREN, NodeContent, NodeId, Tree, page_digest};
-use crate::auth::Certificate;
+use super::{ChildId, Evidence, NODE_CHILDREN, NodeContent, NodeId, Tree, page_digest};
 use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::ids::ReplicaId;
@@ -82,7 +81,7 @@ pub enum Progress {
 /// One running transfer. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Transfer {
-    target: Certificate<Checkpoint>,
+    target: Evidence,
     patience: Duration,
     /// What is here, sealed: at the start, or when the target last moved.
     base: Tree,
@@ -95,11 +94,10 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// Begins to fetch the state that `target` certifies for replica `me` of `n`, which has `base`, sealed. The
-    /// certificate has been checked. [`Transfer::finish`] may have the state at once. A sender has `patience` to answer
-    /// before another one is asked, more each time that the same item is asked for again; an answer that comes later
-    /// is still used.
-    pub fn new(target: Certificate<Checkpoint>, base: Tree, me: ReplicaId, n: usize, patience: Duration) -> Self {
+    /// Begins to fetch the state that `target` names for replica `me` of `n`, which has `base`, sealed.
+    /// [`Transfer::finish`] may have the state at once. A sender has `patience` to answer before another one is asked,
+    /// more each time that the same item is asked for again; an answer that comes later is still used.
+    pub fn new(target: Evidence, base: Tree, me: ReplicaId, n: usize, patience: Duration) -> Self {
         let mut transfer = Self {
             target,
             patience,
@@ -115,7 +113,7 @@ impl Transfer {
     }
 
     fn want_root(&mut self) {
-        let root = self.target.value.root;
+        let root = self.target.checkpoint().root;
         if root == Digest::ZERO {
             self.building = Tree::new();
         } else if root != self.base.root() {
@@ -123,8 +121,8 @@ impl Transfer {
         }
     }
 
-    /// The certificate of the state that is being fetched.
-    pub const fn target(&self) -> &Certificate<Checkpoint> {
+    /// The state that is being fetched, and why.
+    pub const fn target(&self) -> &Evidence {
         &self.target
     }
 
@@ -133,10 +131,10 @@ impl Transfer {
         self.received
     }
 
-    /// Moves on to a newer certificate, which has been checked. What was fetched is kept, so that
-    /// [`Transfer::finish`] may have the state at once. An older certificate is ignored.
-    pub fn retarget(&mut self, target: Certificate<Checkpoint>) {
-        if target.value.sequence <= self.target.value.sequence {
+    /// Moves on to a newer state. What was fetched is kept, so that
+    /// [`Transfer::finish`] may have the state at once. An older one is ignored.
+    pub fn retarget(&mut self, target: Evidence) {
+        if target.checkpoint().sequence <= self.target.checkpoint().sequence {
             return;
         }
         self.target = target;
@@ -149,7 +147,7 @@ impl Transfer {
     }
 
     const fn version(&self) -> Digest {
-        self.target.value.root
+        self.target.checkpoint().root
     }
 
     /// The requests to send now, so that at most `max_outstanding` are without an answer. To be called after every
@@ -164,7 +162,7 @@ impl Transfer {
             let timeout = self.patience.doubled(want.attempts, Duration(self.patience.0 * PATIENCE_FACTOR_MAX));
             want.attempts += 1;
             self.outstanding.insert(item, Outstanding { to, deadline: now + timeout });
-            let version = self.target.value.root;
+            let version = self.target.checkpoint().root;
             let request = match item {
                 Item::Page(number) => TransferMessage::FetchPage { version, number },
                 Item::Node(Reverse(node)) => TransferMessage::FetchNode { version, node },
@@ -274,7 +272,7 @@ impl Transfer {
             return None;
         }
         self.building.seal();
-        assert_eq!(self.building.root(), self.target.value.root, "every part has the digest that it must have");
+        assert_eq!(self.building.root(), self.target.checkpoint().root, "every part has the digest that it must have");
         Some(self.building.clone())
     }
 

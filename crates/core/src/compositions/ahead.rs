@@ -3,7 +3,7 @@
 use super::composite::Composite;
 use super::resumed::snapshot_at;
 use super::running::Running;
-use crate::auth::Certificate;
+use crate::auth::{Certificate, Claimed};
 use crate::compositions::jump::Jump;
 use crate::ids::{Principal, ReplicaId, Sequence};
 use crate::machine::Destination;
@@ -12,7 +12,7 @@ use crate::registry::{Instance, LogRecord, ReplicaTimer, SnapshotRecord, Speaker
 use crate::rejection::Rejection;
 use crate::service::Service;
 use crate::switching::certificate::Stable;
-use crate::switching::{Amnesia, Begun, HistoryRecord, Ledger, Opening, Surroundings};
+use crate::switching::{Amnesia, Begun, HistoryRecord, Ledger, Opening, Proof, Surroundings};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -25,7 +25,7 @@ impl<S: Service> Composite<S> {
             let reports = self.reports.values().filter(|report| report.signer() != s.me);
             let told = reports.filter_map(|report| Some((report.signer(), report.value().stable_here()?.clone())));
             let mut told: Vec<_> = told.collect();
-            told.sort_by_key(|(_, certificate)| core::cmp::Reverse(certificate.value.boundary.position));
+            told.sort_by_key(|(_, certificate)| core::cmp::Reverse(certificate.claims().boundary.position));
             for (from, certificate) in told {
                 self.on_stable(s, from, certificate);
             }
@@ -38,14 +38,15 @@ impl<S: Service> Composite<S> {
         &mut self,
         s: &mut Surroundings<'_, impl Speaker>,
         from: ReplicaId,
-        certificate: Certificate<Stable>,
+        certificate: Claimed<Certificate<Stable>>,
     ) {
-        let Stable { instance, boundary, .. } = certificate.value;
+        let Stable { instance, boundary, .. } = *certificate.claims();
         let what = self.what(s.cluster, self.instance);
-        let is_here = what.number == instance && what.part.certifies();
-        if !is_here || !s.keyring.check_certificate(&certificate, what.replicas.strong()) {
+        let here = Some(certificate).filter(|_| what.number == instance && what.part.certifies());
+        let checked = here.and_then(|certificate| s.keyring.verify_certificate(certificate, what.replicas.strong()));
+        let Some(certificate) = checked else {
             return s.reject(Principal::Replica(from), Rejection::BadCertificate);
-        }
+        };
         let is_behind = match self.running_mut() {
             Running::Open(instance) => instance.certifying_mut().is_some_and(|ring| {
                 ring.on_stable(s, from, certificate.clone());
@@ -79,7 +80,7 @@ impl<S: Service> Composite<S> {
         let may_jump = match self.running() {
             Running::Opening(_) => true,
             Running::Open(instance) => {
-                instance.certifying().is_some_and(|ring| ring.may_go_on_from(jump.target.value.boundary))
+                instance.certifying().is_some_and(|ring| ring.may_go_on_from(jump.target.value().boundary))
             }
             Running::Silent(_) => false,
         };
@@ -92,7 +93,7 @@ impl<S: Service> Composite<S> {
 
     /// The state at the checkpoint is here.
     fn jump(&mut self, s: &mut Surroundings<'_, impl Speaker>, opening: Opening, certificate: Certificate<Stable>) {
-        assert_eq!(certificate.value.instance, self.instance, "it goes on in the instance that runs");
+        assert_eq!(certificate.value().instance, self.instance, "it goes on in the instance that runs");
         for timer in ReplicaTimer::OF_INSTANCES {
             s.cancel_timer(timer);
         }
@@ -103,9 +104,9 @@ impl<S: Service> Composite<S> {
         };
         let mut ledger = self.halt_running();
         opening.finish(s, &mut ledger);
-        assert_eq!(ledger.log.anchor(), certificate.value.boundary, "the log begins at the checkpoint");
+        assert_eq!(ledger.log.anchor(), certificate.value().boundary, "the log begins at the checkpoint");
         self.begin_log_at(s, &ledger, &certificate);
-        let init = certificate.value.init;
+        let init = certificate.value().init;
         s.out.notify(Notice::Begun { instance: self.instance, position: init.0, history: init.1 });
         let speaks = Amnesia::lets_speak(s.amnesia, self.instance);
         let mut running = Running::at(s.cluster, s.me, self.what(s.cluster, self.instance), ledger, speaks);
@@ -133,9 +134,10 @@ impl<S: Service> Composite<S> {
         ledger: &Ledger<S>,
         certificate: &Certificate<Stable>,
     ) {
-        let position = certificate.value.boundary.position;
+        let position = certificate.value().boundary.position;
         let tree = ledger.estate.version(Sequence(position)).expect("opened at a checkpoint").clone();
-        let begun = Begun { proof: self.proof.clone(), init: certificate.value.init, above: Vec::new() };
+        let begun =
+            Begun { proof: self.proof.as_ref().map(Proof::claim), init: certificate.value().init, above: Vec::new() };
         let begun = core::iter::once(HistoryRecord::Begun(begun).into());
         let records = begun.chain(certifying::records_at(certificate.clone()));
         let live = records.map(|record| LogRecord { instance: self.instance, record }).collect();

@@ -3,8 +3,7 @@
 use super::early::Early;
 use super::jump::Jump;
 use super::resumed::{FIRST, tells_its_opening};
-use crate::auth::{Certificate, Signed};
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::Evidence;
 use crate::cluster::Cluster;
 use crate::compositions::Running;
 use crate::estate::Estate;
@@ -17,11 +16,10 @@ use crate::schedule::Protocol;
 use crate::service::Service;
 use crate::shares::ClientSet;
 use crate::stop::SwitchReason;
-use crate::switching::{AbortReport, Ledger, Proof, Surroundings, Switch, SwitchMessage};
+use crate::switching::{CheckedReport, Ledger, Proof, Surroundings, Switch, SwitchMessage};
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// Status intervals between two questions whether this replica is behind.
@@ -47,9 +45,9 @@ pub(crate) struct Composite<S: Service> {
     /// Always there between steps.
     pub(super) running: Option<Running<S>>,
     /// What proves that this instance may run; none for the first.
-    pub(super) proof: Option<Arc<Proof>>,
+    pub(super) proof: Option<Proof>,
     /// Abort reports of this instance.
-    pub(super) reports: BTreeMap<ReplicaId, Signed<AbortReport>>,
+    pub(super) reports: BTreeMap<ReplicaId, CheckedReport>,
     pub(super) announced: Option<Instant>,
     /// While the head's proof is waited for: until when.
     pub(super) head_until: Option<Instant>,
@@ -82,7 +80,7 @@ impl<S: Service> Composite<S> {
         cluster: &Cluster,
         me: ReplicaId,
         estate: Estate<S>,
-        restored: Option<Certificate<Checkpoint>>,
+        restored: Option<Evidence>,
         lost_log: bool,
     ) -> Self {
         let protocol = cluster.protocol;
@@ -91,8 +89,8 @@ impl<S: Service> Composite<S> {
             Self::before_replay(ledger)
         } else {
             let mut running = Running::at(cluster, me, cluster.specification(FIRST), ledger, !lost_log);
-            if let (Running::Open(instance), Some(certificate)) = (&mut running, restored) {
-                instance.restored(certificate);
+            if let (Running::Open(instance), Some(evidence)) = (&mut running, restored) {
+                instance.restored(evidence);
             }
             (FIRST, running)
         };

@@ -53,7 +53,7 @@ impl Jump {
         from: ReplicaId,
         target: Certificate<Stable>,
     ) -> Self {
-        let Stable { instance, boundary, .. } = target.value;
+        let Stable { instance, boundary, .. } = *target.value();
         let mut opening = Opening::new(s, instance, AbortHistory::of_stable(&target), ledger);
         opening.ask(s);
         Self { target, from, opening, highest: boundary.position, offers: BTreeMap::new() }
@@ -61,9 +61,9 @@ impl Jump {
 
     /// What to try instead: something higher than ever, or, if nobody sends this, what the next replica has shown.
     pub(super) fn better(&self, cluster: &Cluster, newest: ReplicaId) -> Option<(ReplicaId, Certificate<Stable>)> {
-        let is_higher = |offer: &Certificate<Stable>| offer.value.boundary.position > self.highest;
+        let is_higher = |offer: &Certificate<Stable>| offer.value().boundary.position > self.highest;
         let higher = self.offers.get_key_value(&newest).filter(|(_, offer)| is_higher(offer));
-        let others = self.offers.iter().filter(|(_, offer)| offer.value != self.target.value);
+        let others = self.offers.iter().filter(|(_, offer)| offer.value() != self.target.value());
         let (before, after): (Vec<_>, Vec<_>) = others.partition(|(id, _)| **id <= self.from);
         let next = after.into_iter().chain(before).next().filter(|_| self.opening.is_stalled(cluster));
         let better = higher.or(next).map(|(id, offer)| (*id, offer.clone()));
@@ -77,7 +77,7 @@ impl Jump {
         from: ReplicaId,
         target: Certificate<Stable>,
     ) {
-        let Stable { instance, boundary, .. } = target.value;
+        let Stable { instance, boundary, .. } = *target.value();
         let history = AbortHistory::of_stable(&target);
         if boundary.position > self.highest {
             self.highest = boundary.position;
@@ -92,12 +92,12 @@ impl Jump {
     /// What is true between steps, in this instance.
     pub(super) fn check_invariants(&self, cluster: &Cluster, instance: InstanceId) {
         self.target.check_invariants(cluster, cluster.replicas.strong());
-        assert_eq!(self.target.value.instance, instance, "it stays in the instance that runs");
-        assert!(self.target.value.boundary.position <= self.highest, "the highest that was tried is remembered");
+        assert_eq!(self.target.value().instance, instance, "it stays in the instance that runs");
+        assert!(self.target.value().boundary.position <= self.highest, "the highest that was tried is remembered");
         assert!(self.offers.keys().all(|id| cluster.replicas.contains(*id)), "replicas show checkpoints");
-        let is_here = |offer: &Certificate<Stable>| offer.value.instance == instance;
+        let is_here = |offer: &Certificate<Stable>| offer.value().instance == instance;
         assert!(self.offers.values().all(is_here), "what is shown is of the instance that runs");
-        assert_eq!(self.opening.history().anchor, self.target.value.boundary, "what is fetched is what was shown");
+        assert_eq!(self.opening.history().anchor, self.target.value().boundary, "what is fetched is what was shown");
         self.opening.check_invariants(cluster);
     }
 }

@@ -9,16 +9,14 @@
 
 use super::composite::Composite;
 use super::running::Running;
-use crate::auth::Certificate;
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::Evidence;
 use crate::compositions::resumed::{FIRST, reload, snapshot_at};
 use crate::history::LogEntry;
 use crate::ids::{InstanceId, Sequence};
 use crate::registry::{Instance, InstanceRecord, LogRecord, SnapshotRecord, Speaker};
 use crate::service::Service;
-use crate::switching::{Amnesia, Begun, HistoryRecord, Ledger, Opening, Proof, Surroundings};
+use crate::switching::{Amnesia, Begun, ClaimedProof, HistoryRecord, Ledger, Opening, Proof, Surroundings};
 use alloc::boxed::Box;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// No instance: what runs until the log has opened one.
@@ -34,7 +32,7 @@ impl<S: Service> Composite<S> {
     pub(crate) fn replay(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker>,
-        restored: Option<&Certificate<Checkpoint>>,
+        restored: Option<&Evidence>,
         record: LogRecord,
     ) {
         let LogRecord { instance, record } = record;
@@ -45,10 +43,10 @@ impl<S: Service> Composite<S> {
             // A resilient ring may begin again, with its sequencer's proof.
             let is_again = instance == self.instance
                 && self.what(s.cluster, instance).part.certifies()
-                && self.proof.as_ref() != Some(&proof);
+                && !self.proof.as_ref().is_some_and(|own| own.is(&proof));
             if instance > self.instance || is_again {
                 // The snapshot, if there is one, is of what it began with before.
-                self.reopen(s, restored.filter(|_| !is_again), instance, proof);
+                self.reopen(s, restored.filter(|_| !is_again), instance, proof.recalled());
             }
             return;
         }
@@ -107,7 +105,7 @@ impl<S: Service> Composite<S> {
 
     /// A log that has grown long begins again at the anchor of a speculative instance.
     pub(super) fn shorten(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
-        let proof = self.proof.clone();
+        let proof = self.proof.as_ref().map(Proof::claim);
         let Some(instance) = self.running_mut().open_mut() else { return };
         let Some((position, tree, records)) = instance.begin_log(proof) else { return };
         let live = records.into_iter().map(|record| LogRecord { instance: self.instance, record }).collect();
@@ -123,7 +121,7 @@ impl<S: Service> Composite<S> {
         ledger.log.retain(core::mem::take(&mut self.bodies));
         let entries = ledger.log.find(&above);
         assert_eq!(entries.len(), above.len(), "the bodies were written first");
-        (self.instance, self.proof) = (instance, proof);
+        (self.instance, self.proof) = (instance, proof.map(ClaimedProof::recalled));
         let speaks = Amnesia::lets_speak(s.amnesia, instance);
         self.set_running(Running::at(s.cluster, s.me, self.what(s.cluster, instance), ledger, speaks));
         if let Some(instance) = self.running_mut().open_mut() {
@@ -134,9 +132,9 @@ impl<S: Service> Composite<S> {
     fn reopen(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker>,
-        restored: Option<&Certificate<Checkpoint>>,
+        restored: Option<&Evidence>,
         instance: InstanceId,
-        proof: Arc<Proof>,
+        proof: Proof,
     ) {
         let ended = self.what(s.cluster, proof.instance());
         let Some(history) = proof.abort_history(&ended) else { return };
@@ -148,14 +146,14 @@ impl<S: Service> Composite<S> {
         ledger.log.retain(core::mem::take(&mut self.bodies));
         self.instance = instance;
         self.proof = Some(proof);
-        let restored = restored.filter(|certificate| certificate.value.instance == instance);
+        let restored = restored.filter(|evidence| evidence.checkpoint().instance == instance);
         let speaks = Amnesia::lets_speak(s.amnesia, instance);
         let what = self.what(s.cluster, instance);
         if what.part.is_backup() {
             let mut running = Running::at(s.cluster, s.me, what, ledger, speaks);
             if let Running::Open(backup) = &mut running {
                 self.proof.iter().for_each(|proof| backup.begin_with(proof.clone()));
-                restored.into_iter().for_each(|certificate| backup.restored(certificate.clone()));
+                restored.into_iter().for_each(|evidence| backup.restored(evidence.clone()));
             }
             return self.set_running(running);
         }

@@ -17,8 +17,8 @@ use crate::schedule::Specification;
 use crate::service::Service;
 use crate::stop::{StopReason, SwitchReason};
 use crate::switching::{
-    AbortHistory, AbortReport, Amnesia, Bodies, FETCH_MAX, Fetch, HistoryRecord, Opening, Panic, Proof, Surroundings,
-    Switch, SwitchMessage,
+    AbortHistory, AbortReport, Amnesia, Bodies, CheckedReport, ClaimedProof, FETCH_MAX, Fetch, HistoryRecord, Opening,
+    Panic, Proof, Surroundings, Switch, SwitchMessage,
 };
 use crate::time::Duration;
 use alloc::boxed::Box;
@@ -67,11 +67,11 @@ impl<S: Service> Composite<S> {
             return s.reject(Principal::Replica(from), Rejection::BadSignature);
         };
         let what = self.what(s.cluster, self.instance);
-        if !report.value().check(s.cluster, s.keyring, &what) {
+        let Some(report) = CheckedReport::of(report, s.cluster, s.keyring, &what) else {
             return s.reject(Principal::Replica(from), Rejection::BadCertificate);
-        }
+        };
         let ring = self.running_mut().open_mut().and_then(Instance::certifying_mut);
-        if let (Some(ring), Some(stable)) = (ring, report.value().stable_here()) {
+        if let (Some(ring), Some(stable)) = (ring, report.stable_here()) {
             // It says nothing more itself; others may still need that to come to their end.
             ring.on_stable(s, from, stable.clone());
         }
@@ -114,7 +114,7 @@ impl<S: Service> Composite<S> {
                 && let Some(history) = proof.abort_history(&what)
                 && !self.leaves_it_to_the_head(s, next)
             {
-                self.advance(s, next, Arc::new(proof), history);
+                self.advance(s, next, proof, history);
                 continue;
             }
             match self.running_mut() {
@@ -166,12 +166,13 @@ impl<S: Service> Composite<S> {
         s: &mut Surroundings<'_, impl Speaker>,
         from: Principal,
         instance: InstanceId,
-        proof: Arc<Proof>,
+        proof: Arc<ClaimedProof>,
     ) {
         let before = InstanceId(instance.0 - 1);
         let ended = self.what(s.cluster, before);
-        let proved = proof.check(s.cluster, s.keyring, &ended);
-        let Some(history) = proved.then(|| proof.abort_history(&ended)).flatten() else {
+        let checked = proof.check(s.cluster, s.keyring, &ended);
+        let proved = checked.and_then(|proof| Some((proof.abort_history(&ended)?, proof)));
+        let Some((history, proof)) = proved else {
             return s.reject(from, Rejection::BadCertificate);
         };
         let what = self.what(s.cluster, instance);
@@ -189,7 +190,7 @@ impl<S: Service> Composite<S> {
         &mut self,
         s: &mut Surroundings<'_, impl Speaker>,
         instance: InstanceId,
-        proof: Arc<Proof>,
+        proof: Proof,
         history: AbortHistory,
     ) {
         s.step("Switch 3");
@@ -218,10 +219,10 @@ impl<S: Service> Composite<S> {
         self.head_until = None;
         self.announced = None;
         self.told.clear();
-        s.send(Destination::Replicas, self.switch(SwitchMessage::Init(proof.clone())));
+        s.send(Destination::Replicas, self.switch(SwitchMessage::Init(proof.claim())));
         let what = self.what(s.cluster, instance);
         if what.part.is_backup() {
-            let record = HistoryRecord::Opened(proof.clone());
+            let record = HistoryRecord::Opened(proof.claim());
             s.persist(instance, record);
             let speaks = Amnesia::lets_speak(s.amnesia, instance);
             let mut running = Running::at(s.cluster, s.me, what, ledger, speaks);
@@ -276,13 +277,19 @@ impl<S: Service> Composite<S> {
 
     /// Whether this answers that, however long it took: another proof of the instance that this replica, which has said
     /// nothing in it, gets nowhere opening.
-    pub(super) fn may_go_over(&self, cluster: &Cluster, instance: InstanceId, from: Principal, proof: &Proof) -> bool {
+    pub(super) fn may_go_over(
+        &self,
+        cluster: &Cluster,
+        instance: InstanceId,
+        from: Principal,
+        proof: &ClaimedProof,
+    ) -> bool {
         let Running::Opening(opening) = self.running() else { return false };
         instance == self.instance
             && opening.0.is_free()
             && opening.0.is_stalled(cluster)
             && from.replica().is_some_and(|id| self.asked_for_proof.1 & 1 << id.0 != 0)
-            && self.proof.as_deref() != Some(proof)
+            && !self.proof.as_ref().is_some_and(|own| own.is(proof))
     }
 
     /// Why this replica leaves the instance that runs.
@@ -306,7 +313,7 @@ impl<S: Service> Composite<S> {
         let entries = opening.finish(s, &mut ledger);
         let proof = self.proof.clone().expect("opened with a proof");
         let mut records = HistoryRecord::bodies(entries);
-        records.push(HistoryRecord::Opened(proof));
+        records.push(HistoryRecord::Opened(proof.claim()));
         match fetched {
             None => s.persist_all(self.instance, records),
             Some((boundary, tree)) => {
@@ -366,7 +373,7 @@ impl<S: Service> Composite<S> {
                 }
                 self.told.insert(from, s.now);
                 let Some(proof) = self.proof.clone() else { return };
-                s.send(Destination::Replica(to), self.switch(SwitchMessage::Init(proof)));
+                s.send(Destination::Replica(to), self.switch(SwitchMessage::Init(proof.claim())));
             }
             (from, _) => s.reject(from, Rejection::WrongInstance),
         }

@@ -5,7 +5,7 @@
 
 use crate::auth::{Certificate, Keyring};
 use crate::batch::Ordered;
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, Evidence};
 use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
@@ -141,7 +141,7 @@ pub trait TotalOrder: Debug + Clone + Sized {
     /// lost it; it abstains until it cannot contradict itself.
     fn open(what: &Specification, root: Digest, lost_log: bool) -> Self;
     /// The state was restored from a snapshot: nothing at or below this checkpoint is needed.
-    fn restored(&mut self, certificate: Certificate<Checkpoint>);
+    fn restored(&mut self, evidence: Evidence);
     /// The log is a new one, as [`TotalOrder::open`] may be told before.
     fn lose_log(&mut self);
     /// Replays one record, oldest first. Nothing is delivered meanwhile.

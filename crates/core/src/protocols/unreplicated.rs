@@ -2,9 +2,8 @@
 //! wire format, authentication and client as everything else, so it is the yardstick of the benchmarks. It
 //! tolerates no fault; a restart begins with an empty state.
 
-use crate::auth::{Certificate, Signed};
 use crate::batch::{Batch, Entry, Ordered};
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::Evidence;
 use crate::clients::Freshness;
 use crate::cluster::Cluster;
 use crate::history::LogEntry;
@@ -17,7 +16,7 @@ use crate::schedule::Specification;
 use crate::service::{Proposal, Service};
 use crate::stop::{StopReason, SwitchReason};
 use crate::switching::{
-    AbortReport, Abortable, Certainty, Heard, HistoryRecord, Ledger, Proof, Speaker, Steps, Surroundings,
+    Abortable, Certainty, CheckedReport, Heard, HistoryRecord, Ledger, Proof, Speaker, Steps, Surroundings,
 };
 use alloc::sync::Arc;
 use alloc::vec;
@@ -84,7 +83,7 @@ impl<S: Service> Abortable for Unreplicated<S> {
         &self.what
     }
 
-    fn report(&self) -> Option<&Signed<AbortReport>> {
+    fn report(&self) -> Option<&CheckedReport> {
         None
     }
 
@@ -104,9 +103,9 @@ impl<S: Service> Abortable for Unreplicated<S> {
         report.requests_executed = self.requests_executed;
     }
 
-    fn begin_with(&mut self, _proof: Arc<Proof>) {}
+    fn begin_with(&mut self, _proof: Proof) {}
 
-    fn restored(&mut self, _certificate: Certificate<Checkpoint>) {}
+    fn restored(&mut self, _evidence: Evidence) {}
 
     fn lose_log(&mut self) -> bool {
         false

@@ -3,7 +3,7 @@
 
 use super::message::Message;
 use super::record::InstanceRecord;
-use crate::auth::Certificate;
+use crate::auth::{Certificate, Claimed};
 use crate::ids::InstanceId;
 use crate::protocols::ring_resilient::{Resilient, ResilientMessage, ResilientRecord, Status};
 use crate::switching::HistoryRecord;
@@ -16,7 +16,7 @@ pub(crate) fn question(instance: InstanceId) -> Message {
 }
 
 /// The certified checkpoint that a message shows, if it does.
-pub(crate) fn shown_by(message: &Message) -> Option<&Certificate<Stable>> {
+pub(crate) fn shown_by(message: &Message) -> Option<&Claimed<Certificate<Stable>>> {
     match message {
         Message::Resilient(Resilient { message: ResilientMessage::Stable(certificate), .. }) => Some(certificate),
         _ => None,
@@ -25,11 +25,11 @@ pub(crate) fn shown_by(message: &Message) -> Option<&Certificate<Stable>> {
 
 /// With what a log begins in an instance of which this replica has the state at a certified checkpoint, and no more.
 pub(crate) fn records_at(certificate: Certificate<Stable>) -> Vec<InstanceRecord> {
-    let position = certificate.value.boundary.position;
+    let position = certificate.value().boundary.position;
     [
         HistoryRecord::Logged(Vec::new()).into(),
         ResilientRecord::Committed(position).into(),
-        HistoryRecord::Stable(certificate).into(),
+        HistoryRecord::Stable(certificate.claim()).into(),
     ]
     .into()
 }

@@ -4,8 +4,7 @@
 use super::message::Message;
 use super::record::InstanceRecord;
 use super::timer::ReplicaTimer;
-use crate::auth::{Certificate, Signed};
-use crate::checkpoint::{Checkpoint, Tree};
+use crate::checkpoint::{Evidence, Tree};
 use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::history::LogEntry;
@@ -27,8 +26,8 @@ use crate::service::Service;
 use crate::stop::{StopReason, SwitchReason};
 use crate::switching::report::BOUNDARIES_MAX;
 use crate::switching::{
-    self, AbortReport, Abortable, Begun, Certainty, Heard, HistoryRecord, Ledger, Proof, Record, Steps, Surroundings,
-    Switch,
+    self, Abortable, Begun, Certainty, CheckedReport, ClaimedProof, Heard, HistoryRecord, Ledger, Proof, Record, Steps,
+    Surroundings, Switch,
 };
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -200,7 +199,7 @@ impl<S: Service> Instance<S> {
     }
 
     /// See [`Abortable::report`].
-    pub(crate) fn report(&self) -> Option<&Signed<AbortReport>> {
+    pub(crate) fn report(&self) -> Option<&CheckedReport> {
         each!(self, instance => instance.report())
     }
 
@@ -227,8 +226,8 @@ impl<S: Service> Instance<S> {
     }
 
     /// See [`Abortable::restored`].
-    pub(crate) fn restored(&mut self, certificate: Certificate<Checkpoint>) {
-        each!(self, instance => instance.restored(certificate));
+    pub(crate) fn restored(&mut self, evidence: Evidence) {
+        each!(self, instance => instance.restored(evidence));
     }
 
     /// The ledger is at an anchor above the history with which this instance began, whose end and digest are these.
@@ -244,7 +243,7 @@ impl<S: Service> Instance<S> {
 
     /// The beginning of a shorter log, if there is one: the anchor's position, the state there, and the records above.
     /// `proof`: what proves that this instance may run.
-    pub(crate) fn begin_log(&mut self, proof: Option<Arc<Proof>>) -> Option<(u64, Tree, Vec<InstanceRecord>)> {
+    pub(crate) fn begin_log(&mut self, proof: Option<Arc<ClaimedProof>>) -> Option<(u64, Tree, Vec<InstanceRecord>)> {
         let (position, tree, entries) = self.base_mut()?.begin_log()?;
         let (init, above) = (self.base()?.init(), entries.iter().map(LogEntry::digest).collect());
         let begun = HistoryRecord::Begun(Begun { proof, init, above });
@@ -257,7 +256,7 @@ impl<S: Service> Instance<S> {
             Self::RingResilient(ring) => ring.records_at_anchor(),
             Self::Quorum(_) | Self::ZLight(_) | Self::Chain(_) | Self::RingFast(_) => {
                 let certificate = self.ledger().certificate().cloned();
-                certificate.map(|certificate| HistoryRecord::Stable(certificate).into()).into_iter().collect()
+                certificate.map(|certificate| HistoryRecord::Stable(certificate.into()).into()).into_iter().collect()
             }
             Self::Pbft(_) | Self::Unreplicated(_) => Vec::new(),
             #[cfg(test)]
@@ -266,7 +265,7 @@ impl<S: Service> Instance<S> {
     }
 
     /// See [`Abortable::begin_with`].
-    pub(crate) fn begin_with(&mut self, proof: Arc<Proof>) {
+    pub(crate) fn begin_with(&mut self, proof: Proof) {
         each!(self, instance => instance.begin_with(proof));
     }
 

@@ -7,45 +7,44 @@
 //! | the resilient ring | the anchor: 2f+1 signed it | the same |
 //! | one unreplicated server | its newest version | its own signature |
 //!
+//! What is certain here is shown as [`Evidence::Certified`], what this replica merely has as [`Evidence::Own`].
+//!
 //! f+1 signatures are enough in every row: one signer is correct, and a correct replica signs a state only when it has
 //! it for good. Anchors are not signed by the protocols, which need no third party, but here, when one is shown.
 
 use super::{RecoverError, Replica};
 use crate::auth::Certificate;
-use crate::checkpoint::{Checkpoint, Snapshot, Tree};
+use crate::checkpoint::{Checkpoint, Evidence, Snapshot, Tree};
 use crate::ids::Sequence;
 use crate::machine::{Input, Machine, Outbox};
 use crate::schedule::Ending;
 use crate::service::Service;
 use crate::switching::Certainty;
 use crate::time::Instant;
-use alloc::vec;
-use alloc::vec::Vec;
 
 impl<S: Service> Replica<S> {
     /// The newest checkpoint that is certain, with the signatures that this replica has for it. `None` before the first
     /// one, while an instance begins, or if it is the one that is `known`.
     pub fn certain_checkpoint(&self, known: Option<&Checkpoint>) -> Option<Snapshot> {
         let ledger = self.composite.ledger();
-        let (value, signatures) = match self.composite.running().open()?.certainty() {
-            Certainty::Certified(certificate) => (certificate.value, Some(&certificate.signatures)),
+        let (value, certificate) = match self.composite.running().open()?.certainty() {
+            Certainty::Certified(evidence) => {
+                let certificate = evidence.certificate()?;
+                (*certificate.value(), Some(certificate))
+            }
             Certainty::Anchor => {
                 let anchor = ledger.log.anchor();
                 let (sequence, root) = (Sequence(anchor.position), anchor.root);
                 (Checkpoint { instance: self.instance(), sequence, ruled: Sequence(0), root }, None)
             }
-            Certainty::Newest => (self.newest_checkpoint().certificate.value, None),
+            Certainty::Newest => (*self.newest_checkpoint().evidence.checkpoint(), None),
         };
-        let is_first = value.sequence == Sequence(0) || signatures.is_some_and(Vec::is_empty);
-        if is_first || known == Some(&value) {
+        if value.sequence == Sequence(0) || known == Some(&value) {
             return None;
         }
         let tree = ledger.estate.version(value.sequence).filter(|tree| tree.root() == value.root)?.clone();
-        let signatures = signatures.cloned().unwrap_or_else(|| {
-            let signed = self.keyring.sign(value);
-            vec![(signed.signer(), signed.signature())]
-        });
-        Some(Snapshot { certificate: Certificate { value, signatures }, tree })
+        let own = || Certificate::tally([self.keyring.sign(value)], 1);
+        Some(Snapshot { evidence: Evidence::Certified(certificate.cloned().unwrap_or_else(own)), tree })
     }
 
     /// The state as far as this replica can come by itself, and no further: executes what its log has, undoes what is
@@ -73,6 +72,6 @@ impl<S: Service> Replica<S> {
     pub fn newest_checkpoint(&self) -> Snapshot {
         let (sequence, tree) = self.composite.ledger().estate.newest();
         let value = Checkpoint { instance: self.instance(), sequence, ruled: Sequence(0), root: tree.root() };
-        Snapshot { certificate: Certificate { value, signatures: Vec::new() }, tree: tree.clone() }
+        Snapshot { evidence: Evidence::Own(value), tree: tree.clone() }
     }
 }

@@ -7,7 +7,7 @@
 mod checkpoints;
 
 use crate::auth::{Keyring, Signable};
-use crate::checkpoint::{Snapshot, Tree};
+use crate::checkpoint::{ClaimedSnapshot, Evidence, Tree};
 use crate::cluster::Cluster;
 use crate::compositions::{Composite, objection};
 use crate::estate::Estate;
@@ -102,7 +102,7 @@ impl<S: Service> Replica<S> {
     pub fn recover(
         config: ReplicaConfig,
         service: S,
-        snapshot: Option<Snapshot>,
+        snapshot: Option<ClaimedSnapshot>,
         log: impl IntoIterator<Item = LogRecord>,
     ) -> Result<Self, RecoverError> {
         let ReplicaConfig { cluster, keyring, lost_log, genesis } = config;
@@ -113,16 +113,19 @@ impl<S: Service> Replica<S> {
         let several = cluster.protocol.hands_on();
         let mut estate = Estate::new(&cluster, keyring.keys(), service);
         let mut restored = None;
-        if let Some(Snapshot { certificate, tree }) = snapshot {
+        if let Some(ClaimedSnapshot { certificate, tree }) = snapshot {
             // Within a composition the state may come from abort reports that f+1 signed: the log says so again.
-            if !several && !keyring.check_certificate(&certificate, cluster.replicas.strong()) {
-                return Err(RecoverError::BadCertificate);
-            }
-            if tree.root() != certificate.value.root {
+            let evidence = if several {
+                Evidence::recalled(certificate)
+            } else {
+                let checked = keyring.verify_certificate(certificate, cluster.replicas.strong());
+                Evidence::Certified(checked.ok_or(RecoverError::BadCertificate)?)
+            };
+            if tree.root() != evidence.checkpoint().root {
                 return Err(RecoverError::BadSnapshot);
             }
             estate.install(tree).map_err(|_| RecoverError::BadState)?;
-            restored = Some(certificate);
+            restored = Some(evidence);
         } else if cluster.genesis != genesis.as_ref().map(Tree::root) {
             return Err(RecoverError::BadGenesis);
         } else if let Some(tree) = genesis {

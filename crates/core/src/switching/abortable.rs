@@ -3,10 +3,9 @@
 use super::ledger::Ledger;
 use super::message::SwitchMessage;
 use super::record::HistoryRecord;
-use super::report::{AbortReport, Proof};
+use super::report::{CheckedReport, Proof};
 use super::surroundings::{Speaker, Surroundings};
-use crate::auth::{Certificate, Signed};
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::Evidence;
 use crate::cluster::Cluster;
 use crate::history::LogEntry;
 use crate::ids::{ClientId, Principal, ReplicaId};
@@ -15,7 +14,6 @@ use crate::notice::Report;
 use crate::schedule::Specification;
 use crate::service::Service;
 use crate::stop::{StopReason, SwitchReason};
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// A message for an instance, which the boundary verified.
@@ -32,8 +30,8 @@ pub enum Heard<T> {
 /// Up to where an instance's state is certain, and what proves that.
 #[derive(Debug)]
 pub enum Certainty<'a> {
-    /// Up to a checkpoint, by these signatures.
-    Certified(&'a Certificate<Checkpoint>),
+    /// Up to a checkpoint, by this.
+    Certified(&'a Evidence),
     /// Up to its anchor. Who is asked signs that.
     Anchor,
     /// All of it. Who is asked signs that.
@@ -52,7 +50,7 @@ pub trait Abortable {
     /// What it is.
     fn what(&self) -> &Specification;
     /// The abort report, once stopped.
-    fn report(&self) -> Option<&Signed<AbortReport>>;
+    fn report(&self) -> Option<&CheckedReport>;
     /// State and history.
     fn ledger(&self) -> &Ledger<Self::Service>;
     /// Clients whose requests it has perhaps not answered.
@@ -64,9 +62,9 @@ pub trait Abortable {
     /// Adds what it knows of itself.
     fn describe(&self, report: &mut Report);
     /// What proves that it may run. Only a Backup asks for that, which agrees by itself on what it begins with.
-    fn begin_with(&mut self, proof: Arc<Proof>);
+    fn begin_with(&mut self, proof: Proof);
     /// The state, from a snapshot, is the one at this checkpoint of this instance. Only a Backup's log begins so.
-    fn restored(&mut self, certificate: Certificate<Checkpoint>);
+    fn restored(&mut self, evidence: Evidence);
     /// The log is a new one. Whether this instance goes on without what it forgot; any other must be silent.
     fn lose_log(&mut self) -> bool;
     /// Up to where the state is certain.

@@ -4,7 +4,7 @@
 //! everything before it. Nobody makes a certificate without 2f+1 signers, f+1 of them correct; [`super::report`] says
 //! what follows from it.
 
-use crate::auth::{Certificate, Keyring, Signable};
+use crate::auth::{Certificate, Claimed, Keyring, Signable};
 use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::history::Boundary;
@@ -49,9 +49,9 @@ impl Signable for Stable {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Certificates {
     /// That 2f+1 replicas have logged the history that the report lists, to its end. Only in the resilient ring.
-    pub prepared: Option<Certificate<Prepared>>,
+    pub prepared: Option<Claimed<Certificate<Prepared>>>,
     /// That 2f+1 replicas had executed the report's anchor: in this resilient ring, or in an earlier one.
-    pub stable: Option<Certificate<Stable>>,
+    pub stable: Option<Claimed<Certificate<Stable>>>,
 }
 wire_struct!(Certificates { prepared, stable });
 
@@ -61,12 +61,43 @@ impl Certificates {
         self.prepared.is_none() && self.stable.is_none()
     }
 
-    /// Whether the signatures hold, and there are enough of them, in an instance among these replicas.
-    #[must_use]
-    pub(super) fn check(&self, cluster: &Cluster, keyring: &Keyring, replicas: Replicas) -> bool {
-        // The anchor may have been reached in an earlier instance.
-        let of = |certificate: &Certificate<Stable>| cluster.replicas_of(certificate.value.instance);
-        self.prepared.iter().all(|certificate| keyring.check_certificate(certificate, replicas.strong()))
-            && self.stable.iter().all(|certificate| keyring.check_certificate(certificate, of(certificate).strong()))
+    /// What they prove, if the signatures hold, and there are enough of them.
+    pub(super) fn check(&self, cluster: &Cluster, keyring: &Keyring, replicas: Replicas) -> Option<Certified> {
+        let Self { prepared, stable } = self.clone();
+        let mut proves = Certified::default();
+        if let Some(claimed) = prepared {
+            proves.prepared = Some(keyring.verify_certificate(claimed, replicas.strong())?);
+        }
+        if let Some(claimed) = stable {
+            // The anchor may have been reached in an earlier instance.
+            let strong = cluster.replicas_of(claimed.claims().instance).strong();
+            proves.stable = Some(keyring.verify_certificate(claimed, strong)?);
+        }
+        Some(proves)
+    }
+
+    /// What they prove, if they are in this replica's own log.
+    pub(super) fn recalled(self) -> Certified {
+        Certified { prepared: self.prepared.map(Claimed::recalled), stable: self.stable.map(Claimed::recalled) }
+    }
+}
+
+/// [`Certificates`] that were checked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Certified {
+    /// See [`Certificates::prepared`].
+    pub prepared: Option<Certificate<Prepared>>,
+    /// See [`Certificates::stable`].
+    pub stable: Option<Certificate<Stable>>,
+}
+
+impl Certified {
+    /// What others are told of them.
+    pub fn claim(&self) -> Certificates {
+        let Self { prepared, stable } = self;
+        Certificates {
+            prepared: prepared.as_ref().map(Certificate::claim),
+            stable: stable.as_ref().map(Certificate::claim),
+        }
     }
 }

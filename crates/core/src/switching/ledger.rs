@@ -34,7 +34,7 @@ impl<S: Service> Ledger<S> {
     /// What proves the anchor to everybody, if it is a checkpoint of a resilient ring. Few may have it there, but
     /// nobody can be asked for anything below it any more: so it goes wherever the anchor goes.
     pub fn certificate(&self) -> Option<&Certificate<Stable>> {
-        self.certificate.as_ref().filter(|certificate| certificate.value.boundary == self.log.anchor())
+        self.certificate.as_ref().filter(|certificate| certificate.value().boundary == self.log.anchor())
     }
 
     /// A checkpoint that is, or becomes, the anchor is proved by this.

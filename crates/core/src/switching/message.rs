@@ -1,6 +1,6 @@
 //! What is said about instances rather than within one.
 
-use super::report::{AbortReport, Proof};
+use super::report::{AbortReport, ClaimedProof};
 use crate::auth::{Claimed, Keyring, Signed};
 use crate::cluster::Cluster;
 use crate::digest::Digest;
@@ -70,7 +70,7 @@ pub enum SwitchMessage {
     /// A replica to every other: it has stopped in the instance.
     Abort(Arc<Claimed<Signed<AbortReport>>>),
     /// A replica to others: the instance runs here, and this proves that it may.
-    Init(Arc<Proof>),
+    Init(Arc<ClaimedProof>),
     /// A replica to another: it runs the instance named and nothing later.
     Behind(()),
     /// A replica to another.

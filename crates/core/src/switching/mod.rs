@@ -55,12 +55,12 @@ mod surroundings;
 
 pub use abortable::{Abortable, Certainty, Heard, Steps};
 pub(crate) use amnesia::Amnesia;
-pub use certificate::Certificates;
+pub use certificate::{Certificates, Certified};
 pub use ledger::Ledger;
 pub use message::{Bodies, FETCH_MAX, Fetch, Panic, Switch, SwitchMessage};
 pub(crate) use opening::{Opening, settle};
 pub use record::{
     BODIES_BYTES_MAX, Begun, HistoryRecord, LogRecord, RECORD_ALLOWANCE, Record, Recorded, SnapshotRecord,
 };
-pub use report::{AbortHistory, AbortReport, Proof};
+pub use report::{AbortHistory, AbortReport, CheckedReport, ClaimedProof, Proof};
 pub use surroundings::{OpeningTimer, Speaker, Surroundings};

@@ -44,9 +44,8 @@ use super::ledger::Ledger;
 use super::message::{Bodies, FETCH_MAX, Fetch, Switch, SwitchMessage};
 use super::report::{AbortHistory, BOUNDARIES_MAX, CHECKPOINTS_MAX};
 use super::surroundings::{Speaker, Surroundings};
-use crate::auth::Certificate;
 use crate::checkpoint::transfer::Transfer;
-use crate::checkpoint::{Checkpoint, TransferMessage, Tree};
+use crate::checkpoint::{Evidence, TransferMessage, Tree};
 use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::estate::Summary;
@@ -66,7 +65,7 @@ use alloc::vec::Vec;
 /// by executing a history counts batches otherwise, and so has another root, although it is as right. Whatever went
 /// wrong between two Backups is found behind the next one.
 fn wrong_version<S: Service>(history: &AbortHistory, ledger: &Ledger<S>) -> Option<(u64, Tree)> {
-    let signed = history.certificate.as_ref().map(|certificate| certificate.value.boundary);
+    let signed = history.certificate.as_ref().map(|certificate| certificate.value().boundary);
     let wrong = |boundary: &Boundary| {
         let tree = ledger.estate.version(Sequence(boundary.position))?;
         let is_end = Summary::of(tree).is_some_and(|of| of.is_end && of.position == boundary.position);
@@ -128,9 +127,8 @@ pub(crate) fn settle<S: Service>(
 }
 
 /// What a transfer fetches. Nobody asks for signatures: the proof of the history has them.
-fn state_at(instance: InstanceId, boundary: &Boundary) -> Certificate<Checkpoint> {
-    let value = Checkpoint { instance, sequence: Sequence(boundary.position), ruled: Sequence(0), root: boundary.root };
-    Certificate { value, signatures: Vec::new() }
+const fn state_at(instance: InstanceId, boundary: &Boundary) -> Evidence {
+    Evidence::reported(instance, boundary.position, boundary.root)
 }
 
 /// See the [module](self).
@@ -267,7 +265,7 @@ impl Opening {
 
     /// Whether it fetches the version of the state with this root.
     pub(crate) fn fetches(&self, version: Digest) -> bool {
-        self.transfer.as_ref().is_some_and(|transfer| transfer.target().value.root == version)
+        self.transfer.as_ref().is_some_and(|transfer| transfer.target().checkpoint().root == version)
     }
 
     fn continue_transfer(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
@@ -320,12 +318,11 @@ impl Opening {
     /// instance.
     pub(crate) fn divergence(&self) -> Option<Divergence> {
         let (position, mine) = self.wrong.clone()?;
-        let (Boundary { position: at, root, .. }, agreed) = self.fetched()?;
-        let value = Checkpoint { instance: self.instance, sequence: Sequence(at), ruled: Sequence(0), root };
+        let (boundary, agreed) = self.fetched()?;
         Some(Divergence {
             sequence: Sequence(position),
             mine,
-            certificate: Certificate { value, signatures: Vec::new() },
+            evidence: state_at(self.instance, &boundary),
             agreed,
             since: None,
             replayed: None,
@@ -387,7 +384,7 @@ impl Opening {
         assert!(self.wrong.is_none() || shared.is_none(), "who has a wrong state gets another one");
         let base = history.base().map(|base| (base.position, base.root));
         if let Some(transfer) = transfer {
-            let target = transfer.target().value;
+            let target = *transfer.target().checkpoint();
             assert_eq!(Some((target.sequence.0, target.root)), base, "the state is fetched with which the log begins");
             transfer.check_invariants(cluster);
         }

@@ -1,7 +1,7 @@
 //! What a replica must find again after a crash: see the table in `docs/durability.md`.
 
 use super::certificate::Stable;
-use super::report::{AbortReport, ENTRIES_MAX as REPORT_ENTRIES_MAX, Proof};
+use super::report::{AbortReport, ClaimedProof, ENTRIES_MAX as REPORT_ENTRIES_MAX};
 use crate::auth::{Certificate, Claimed, Signed};
 use crate::checkpoint::Snapshot;
 use crate::digest::Digest;
@@ -39,7 +39,7 @@ pub enum HistoryRecord {
     Logged(Vec<LogEntry>),
     /// The instance was opened, with this proof. What of its init history was not logged here before is in the
     /// `Bodies` before this record, or, in a Backup, after it.
-    Opened(Arc<Proof>),
+    Opened(Arc<ClaimedProof>),
     /// Entries that other records name by their digests, a proof among them. They mean nothing by themselves: a crash
     /// may come between them and the record that needs them.
     Bodies(Vec<LogEntry>),
@@ -52,7 +52,7 @@ pub enum HistoryRecord {
     /// This replica lost its log, and may have spoken in any instance up to this one of a composition.
     Abstain(InstanceId),
     /// 2f+1 replicas of a resilient ring have signed this checkpoint.
-    Stable(Certificate<Stable>),
+    Stable(Claimed<Certificate<Stable>>),
     /// `Logged`, of entries whose `Bodies` take more than one record.
     Named(Vec<Digest>),
 }
@@ -61,7 +61,7 @@ pub enum HistoryRecord {
 #[derive(Clone, Debug)]
 pub struct Begun {
     /// What the instance was opened with, if it is not the first.
-    pub proof: Option<Arc<Proof>>,
+    pub proof: Option<Arc<ClaimedProof>>,
     /// Where it began, and the digest of the history there: at the end of what the proof proves, unless this replica
     /// has gone on from a checkpoint of others, who had another proof.
     pub init: (u64, Digest),
@@ -185,8 +185,9 @@ impl HistoryRecord {
 impl HistoryRecord {
     /// See [`Recorded::log_bytes`].
     pub fn log_bytes(&self) -> usize {
-        let of_proof =
-            |proof: &Proof| -> usize { proof.reports.iter().map(|report| 32 * report.claims().digests.len()).sum() };
+        let of_proof = |proof: &ClaimedProof| -> usize {
+            proof.reports.iter().map(|report| 32 * report.claims().digests.len()).sum()
+        };
         match self {
             Self::Logged(entries) | Self::Bodies(entries) => {
                 entries.iter().map(|entry| RECORD_ALLOWANCE + entry.request.operation.len()).sum()

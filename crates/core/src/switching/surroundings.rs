@@ -137,7 +137,7 @@ impl<M: Speaker> Surroundings<'_, M> {
     /// snapshot of this replica's own state: until it is durable the log before it says the same.
     pub fn begin_log(&mut self, mut record: SnapshotRecord<M::InstanceRecord>) {
         assert!(record.snapshot.is_consistent(), "a log begins with the state that it names");
-        let instance = record.snapshot.certificate.value.instance;
+        let instance = record.snapshot.evidence.checkpoint().instance;
         let abstain = self.amnesia.as_ref().map(|amnesia| LogRecord { instance, record: amnesia.record().into() });
         record.live.splice(0..0, abstain);
         *self.log_bytes = 0;

@@ -429,7 +429,8 @@ impl<S: Service> Net<S> {
             self.events.push(Event::Forgot(ReplicaId(id as u8)));
         }
         host.timers.clear();
-        host.replica = Replica::recover(config, make(id), host.snapshot.clone(), host.log.clone()).unwrap();
+        host.replica =
+            Replica::recover(config, make(id), host.snapshot.clone().map(Into::into), host.log.clone()).unwrap();
         self.in_flight.retain(|frame| frame.to != r(id as u8));
         self.step(id, Input::Start);
     }

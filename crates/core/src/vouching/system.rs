@@ -5,8 +5,9 @@ use crate::cluster::Cluster;
 use crate::dissent::{Ruling, Verdict};
 use crate::ids::{ClientId, IdentityId, InstanceId, ReplicaId, Sequence, Timestamp};
 use crate::message::{Request, Vouched};
-use crate::switching::Proof;
+use crate::switching::{ClaimedProof, Proof};
 use crate::wire::Wire;
+use alloc::sync::Arc;
 use bytes::Bytes;
 
 /// Marks a session of the system in whose name there are rulings.
@@ -18,9 +19,8 @@ pub(crate) const fn ruling_after(follows: Sequence) -> Timestamp {
 }
 
 impl Request {
-    /// INIT as a request: the proof, which the caller has checked, with which a Backup begins, in replica `from`'s
-    /// name. It authenticates itself.
-    pub fn init(instance: InstanceId, from: ReplicaId, proof: &Proof) -> Self {
+    /// INIT as a request: the proof with which a Backup begins, in replica `from`'s name. It authenticates itself.
+    pub fn init(instance: InstanceId, from: ReplicaId, proof: &ClaimedProof) -> Self {
         let client = ClientId { identity: IdentityId::SYSTEM, session: from.0.into() };
         let mut request = Self::new(instance, client, Timestamp(1), false, Bytes::from(proof.to_bytes()));
         request.vouched = Vouched::Signature;
@@ -75,8 +75,8 @@ impl Request {
             return None;
         }
         let before = InstanceId(instance.0.checked_sub(1)?);
-        let proof = Proof::from_bytes(self.operation.clone()).ok()?;
+        let proof = ClaimedProof::from_bytes(self.operation.clone()).ok()?;
         let ended = cluster.specification(before);
-        (self.is_system() && proof.check(cluster, keyring, &ended)).then_some(proof)
+        if self.is_system() { Arc::new(proof).check(cluster, keyring, &ended) } else { None }
     }
 }

@@ -5,6 +5,8 @@
 
 use crate::keys::{from_hex_any, to_hex};
 use crate::replica::{Shelf, Shown};
+use bezant_core::auth::Certificate;
+use bezant_core::checkpoint::Checkpoint;
 use bezant_core::checkpoint::transfer::TransferMessage;
 use bezant_core::wire::{Reader, Wire};
 use bytes::Bytes;
@@ -26,13 +28,15 @@ pub(super) fn checkpoints(shelf: &Shelf, announced: impl FnOnce() -> usize) -> V
 }
 
 fn checkpoint(shown: &Shown) -> Value {
-    let Shown { certificate, pages, bytes } = shown;
+    let Shown { evidence, pages, bytes } = shown;
+    let Checkpoint { instance, sequence, root, .. } = evidence.checkpoint();
+    let signers = evidence.certificate().into_iter().flat_map(Certificate::signers);
     json!({
-        "instance": certificate.value.instance.0,
-        "sequence": certificate.value.sequence.0,
-        "root": to_hex(&certificate.value.root.0),
-        "signers": certificate.signatures.iter().map(|(signer, _)| signer.0).collect::<Vec<_>>(),
-        "certificate": to_hex(&certificate.to_bytes()),
+        "instance": instance.0,
+        "sequence": sequence.0,
+        "root": to_hex(&root.0),
+        "signers": signers.map(|signer| signer.0).collect::<Vec<_>>(),
+        "certificate": to_hex(&evidence.claim().to_bytes()),
         "pages": pages,
         "bytes": bytes,
     })

@@ -8,7 +8,7 @@ use crate::fetch::{self, FetchError, Source};
 use crate::keys;
 use crate::replica::{Shelf, Status};
 use bezant_core::auth::{Certificate, Ed25519, Keyring};
-use bezant_core::checkpoint::{Checkpoint, Snapshot, Tree};
+use bezant_core::checkpoint::{Checkpoint, Evidence, Snapshot, Tree};
 use bezant_core::ids::{InstanceId, Principal, ReplicaId, Sequence};
 use bytes::Bytes;
 use std::fs;
@@ -34,22 +34,22 @@ impl Files {
         Self { directory, config }
     }
 
-    fn certificate(&self, value: Checkpoint, signers: &[u8]) -> Certificate<Checkpoint> {
+    fn evidence(&self, value: Checkpoint, signers: &[u8]) -> Evidence {
         let sign = |&number: &u8| {
             let secret = keys::load(&self.directory.join(format!("net/replica-{number}/key"))).unwrap();
             let me = Principal::Replica(ReplicaId(number));
             let keyring =
                 Keyring::new(&Ed25519, &self.config.to_cluster(), me, secret, self.config.public_keys()).unwrap();
-            (ReplicaId(number), keyring.sign(value).signature())
+            keyring.sign(value)
         };
-        Certificate { value, signatures: signers.iter().map(sign).collect() }
+        Evidence::Certified(Certificate::tally(signers.iter().map(sign), 1))
     }
 
     fn snapshot(&self, sequence: u64, signers: &[u8]) -> Snapshot {
         let tree = tree(sequence as u8);
         let value =
             Checkpoint { instance: InstanceId(1), sequence: Sequence(sequence), ruled: Sequence(0), root: tree.root() };
-        Snapshot { certificate: self.certificate(value, signers), tree }
+        Snapshot { evidence: self.evidence(value, signers), tree }
     }
 
     /// A replica's admin port with these checkpoints.
@@ -98,13 +98,13 @@ fn pages_are_read_and_checked_and_a_liar_only_delays() {
     let files = Files::new();
     let good = files.snapshot(8, &[0, 1, 2]);
     // The liar shows the same certificate, and gives other pages.
-    let lie = Snapshot { certificate: good.certificate.clone(), tree: tree(9) };
+    let lie = Snapshot { evidence: good.evidence.clone(), tree: tree(9) };
     let (_liar, first) = files.serve(0, [lie]);
     let (_honest, second) = files.serve(1, [files.snapshot(4, &[0, 1, 3]), good.clone()]);
     let nobody = Source { replica: ReplicaId(2), admin: ([127, 0, 0, 1], 1).into() };
     let mut last = 0;
     let read = fetch::fetch(&files.config, &[nobody, first, second], &mut |bytes| last = bytes).unwrap();
-    assert_eq!((read.certificate.value, read.tree.root()), (good.certificate.value, good.tree.root()));
+    assert_eq!((read.evidence.checkpoint(), read.tree.root()), (good.evidence.checkpoint(), good.tree.root()));
     assert_eq!(last, good.tree.bytes());
     match fetch::fetch(&files.config, &[first], &mut |_| ()) {
         Err(FetchError::Incomplete(whose)) => assert!(whose[0].1.contains("it lies"), "{whose:?}"),
@@ -129,18 +129,20 @@ fn a_checkpoint_is_certain_with_the_signatures_of_a_correct_replica_among_them()
     let (_a, a) = files.serve(0, [snapshot(&[0])]);
     let (_b, b) = files.serve(1, [snapshot(&[1])]);
     let read = fetch::fetch(config, &[a, b], &mut |_| ()).unwrap();
-    assert_eq!(read.certificate.signatures.len(), 2);
+    assert_eq!(read.evidence.certificate().unwrap().signers().len(), 2);
     let alone = fetch::fetch(config, &[a], &mut |_| ());
     assert_eq!(alone.unwrap_err(), FetchError::NotCertain { signatures: 1, needed: 2 });
     // One who claims to have others' signatures has none, and spoils nobody's.
     let mut forged = snapshot(&[3]);
-    let own = forged.certificate.signatures[0].1;
-    forged.certificate.signatures = vec![(ReplicaId(0), own), (ReplicaId(1), own), (ReplicaId(3), own)];
+    let mut claim = forged.evidence.claim();
+    let own = claim.signatures()[0].1;
+    *claim.signatures_mut() = [0, 1, 3].map(|id| (ReplicaId(id), own)).to_vec();
+    forged.evidence = Evidence::Certified(claim.believed().clone());
     let (_c, c) = files.serve(3, [forged]);
     let alone = fetch::fetch(config, &[c], &mut |_| ());
     assert_eq!(alone.unwrap_err(), FetchError::NotCertain { signatures: 1, needed: 2 });
     let read = fetch::fetch(config, &[c, a, b], &mut |_| ()).unwrap();
-    assert_eq!(read.certificate.signatures.len(), 3);
+    assert_eq!(read.evidence.certificate().unwrap().signers().len(), 3);
     let (_d, d) = files.serve(2, []);
     assert_eq!(fetch::fetch(config, &[d], &mut |_| ()).unwrap_err(), FetchError::NoCheckpoint);
 }
@@ -175,16 +177,16 @@ fn what_is_read_never_goes_backwards() {
     let files = Files::new();
     let (config, certain) = (&files.config, |sequence| files.snapshot(sequence, &[0, 1, 2]));
     let held = certain(8);
-    let here = Some((&held.certificate.value, &held.tree));
+    let here = Some((held.evidence.checkpoint(), &held.tree));
     let (_later, later) = files.serve(1, [certain(16)]);
     let (_liar, liar) = files.serve(3, [certain(4)]);
     let busy = Source { admin: says_what_it_has_so_often(later.admin, 1), ..later };
     let read = fetch::fetch_newer(config, &[busy, liar], here).unwrap().unwrap();
-    assert_eq!(read.certificate.value.sequence, Sequence(16));
+    assert_eq!(read.sequence(), Sequence(16));
     assert_eq!(read.tree.root(), tree(16).root());
     assert!(fetch::fetch_newer(config, &[busy, liar], here).unwrap().is_none(), "the liar alone shows nothing newer");
     let nothing = fetch::fetch_newer(config, &[liar], None).unwrap().unwrap();
-    assert_eq!(nothing.certificate.value.sequence, Sequence(4), "who has nothing cannot know better");
+    assert_eq!(nothing.sequence(), Sequence(4), "who has nothing cannot know better");
 }
 
 /// A server that does what it is told with the connections that it gets.
@@ -253,8 +255,8 @@ fn every_flipped_bit_of_a_backup_is_found() {
     let mut small = Tree::new();
     small.load_pages([(0, Bytes::from_static(b"some rows")), (7, Bytes::from_static(b"more"))]);
     small.seal();
-    let value = Checkpoint { root: small.root(), ..snapshot.certificate.value };
-    snapshot = Snapshot { certificate: files.certificate(value, &[0, 2]), tree: small };
+    let value = Checkpoint { root: small.root(), ..*snapshot.evidence.checkpoint() };
+    snapshot = Snapshot { evidence: files.evidence(value, &[0, 2]), tree: small };
     let path = files.directory.join("a.backup");
     backup::write(&path, &files.config, ReplicaId(2), &snapshot).unwrap();
     let whole = fs::read(&path).unwrap();

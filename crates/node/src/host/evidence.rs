@@ -59,20 +59,20 @@ impl Recorder {
 }
 
 fn record(replica: ReplicaId, divergence: &Divergence, describe: Describe) -> Value {
-    let Divergence { sequence, mine, certificate, agreed, since, replayed } = divergence;
+    let Divergence { sequence, mine, evidence, agreed, since, replayed } = divergence;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let now = now.as_micros() as u64;
     let mut fields = json!({
         "replica": replica.0,
         "time": utc(now),
         "time_us": now,
-        "instance": certificate.value.instance.0,
+        "instance": evidence.checkpoint().instance.0,
         "sequence": sequence.0,
-        "repaired_at": certificate.value.sequence.0,
+        "repaired_at": evidence.checkpoint().sequence.0,
         "since": since.map(|since| since.0),
         "mine": to_hex(&mine.root().0),
         "agreed": to_hex(&agreed.root().0),
-        "certificate": to_hex(&certificate.to_bytes()),
+        "certificate": to_hex(&evidence.claim().to_bytes()),
         "replayed": replayed.map(|root| to_hex(&root.0)),
         "cause": cause(divergence),
     });

@@ -24,7 +24,7 @@ use crate::net::ServiceBuild;
 use crate::replica::{self, Hosted, MemoryLog, ReplicaHandle, ReplicaOptions, Status};
 use crate::{Error, backup, keys};
 use bezant_core::auth::{Ed25519, Keyring};
-use bezant_core::checkpoint::Snapshot;
+use bezant_core::checkpoint::ClaimedSnapshot;
 use bezant_core::ids::{Principal, ReplicaId};
 use bezant_core::registry::LogRecord;
 use bezant_core::replica::{Replica, ReplicaConfig};
@@ -86,7 +86,7 @@ pub struct Home {
 #[derive(Debug)]
 pub struct Recovered {
     config: ReplicaConfig,
-    snapshot: Option<Snapshot>,
+    snapshot: Option<ClaimedSnapshot>,
     records: Vec<LogRecord>,
 }
 
@@ -102,7 +102,7 @@ impl Recovered {
 
 /// What was on the disk.
 struct Found {
-    snapshot: Option<Snapshot>,
+    snapshot: Option<ClaimedSnapshot>,
     records: Vec<LogRecord>,
     lost_log: bool,
     log: Box<dyn replica::Durability>,

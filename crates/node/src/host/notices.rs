@@ -54,7 +54,7 @@ impl NoticeLog {
                 tracing::warn!(event = "state-diverged", sequence, %mine, %agreed, "{told}");
             }
             Notice::Repaired(divergence) => {
-                let sequence = divergence.certificate.value.sequence.0;
+                let sequence = divergence.evidence.checkpoint().sequence.0;
                 self.recorder.take(divergence);
                 tracing::info!(event = "state-repaired", sequence, "own state is right again");
             }

@@ -35,7 +35,7 @@ pub use format::Identity;
 pub use recovery::{initialise, inspect, open, replace_lost};
 
 use crate::replica::{Durability, Stall};
-use bezant_core::checkpoint::Snapshot;
+use bezant_core::checkpoint::ClaimedSnapshot;
 use bezant_core::registry::{LogRecord, Record, SnapshotRecord};
 use disk::{Disk, RealDisk};
 use format::OpenFrames;
@@ -68,7 +68,7 @@ impl Default for Options {
 #[derive(Debug)]
 pub struct Inspected {
     /// The newest usable snapshot; `None`: the state before the first batch.
-    pub snapshot: Option<Snapshot>,
+    pub snapshot: Option<ClaimedSnapshot>,
     /// Every record since, oldest first.
     pub records: Vec<LogRecord>,
 }
@@ -77,7 +77,7 @@ pub struct Inspected {
 #[derive(Debug)]
 pub struct Recovered {
     /// The newest usable snapshot; `None`: the state before the first batch.
-    pub snapshot: Option<Snapshot>,
+    pub snapshot: Option<ClaimedSnapshot>,
     /// Every record since, oldest first. Around a new snapshot some may be there twice.
     pub records: Vec<LogRecord>,
     /// The replica lost an earlier log and has not written down yet from where on it may vote.

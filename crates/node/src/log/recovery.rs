@@ -7,7 +7,7 @@ use super::segment::Segment;
 use super::writer::{Active, Place, random_salt};
 use super::{Inspected, Log, OpenError, Options, Recovered};
 use crate::snapshot::{self, SnapshotError};
-use bezant_core::checkpoint::Snapshot;
+use bezant_core::checkpoint::ClaimedSnapshot;
 use bezant_core::registry::LogRecord;
 use bezant_core::wire::Rope;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -165,7 +165,7 @@ pub fn inspect(directory: &Path, identity: &Identity) -> Result<Inspected, OpenE
 struct Contents {
     /// The first segment that is needed.
     start: u64,
-    snapshot: Option<Snapshot>,
+    snapshot: Option<ClaimedSnapshot>,
     segments: Vec<Segment>,
 }
 
@@ -189,7 +189,7 @@ fn choose_snapshot(
     listing: &Listing,
     identity: &Identity,
     notes: &mut Vec<String>,
-) -> Result<(u64, Option<Snapshot>), OpenError> {
+) -> Result<(u64, Option<ClaimedSnapshot>), OpenError> {
     let mut unusable = None;
     for path in listing.snapshots.values().rev() {
         match snapshot::read(path, identity) {
@@ -266,7 +266,7 @@ fn split_last(mut segments: Vec<Segment>) -> (Vec<LogRecord>, Segment) {
 }
 
 /// Deletes what nothing depends on any more. What cannot be deleted is only noted.
-fn clean_up(place: &Place, listing: &Listing, start: u64, snapshot: Option<&Snapshot>, notes: &mut Vec<String>) {
+fn clean_up(place: &Place, listing: &Listing, start: u64, snapshot: Option<&ClaimedSnapshot>, notes: &mut Vec<String>) {
     let current = snapshot.map(|_| start);
     let old_segments = listing.segments.range(..start).map(|(_, path)| path);
     let other_snapshots = listing.snapshots.iter().filter(|(number, _)| Some(**number) != current);

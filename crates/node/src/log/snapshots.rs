@@ -34,7 +34,9 @@ fn write(place: &Place, shared: &Shared, job: &Job) -> io::Result<()> {
     let temporary = files::temporary(&path);
     let descriptor = Descriptor { identity: place.identity, segment: job.segment };
     let mut file = place.disk.create(&temporary)?;
-    snapshot::write(&mut *file, &descriptor, &job.snapshot, &|| shared.is_abandoned())?;
+    snapshot::write(&mut *file, &descriptor, &job.snapshot.evidence.claim(), &job.snapshot.tree, &|| {
+        shared.is_abandoned()
+    })?;
     snapshot::verify(&temporary, &place.identity).map_err(io::Error::other)?;
     place.disk.rename(&temporary, &path)?;
     place.disk.sync_directory(&place.directory)

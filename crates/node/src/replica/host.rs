@@ -364,7 +364,7 @@ mod tests {
     use super::*;
     use crate::net::{Channel, ServiceBuild};
     use bezant_core::auth::{Ed25519, Keyring, PublicKeys, SecretKey, Suite};
-    use bezant_core::checkpoint::{Checkpoint, Snapshot, Tree, genesis};
+    use bezant_core::checkpoint::{Checkpoint, Evidence, Snapshot, Tree};
     use bezant_core::cluster::Cluster;
     use bezant_core::digest::Digest;
     use bezant_core::ids::{InstanceId, Sequence, View};
@@ -430,7 +430,7 @@ mod tests {
         fn newest_checkpoint(&self) -> Snapshot {
             let mut tree = Tree::new();
             tree.seal();
-            Snapshot { certificate: genesis(InstanceId(1), tree.root()), tree }
+            Snapshot { evidence: Evidence::genesis(InstanceId(1), tree.root()), tree }
         }
     }
 

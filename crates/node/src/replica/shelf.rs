@@ -3,9 +3,8 @@
 //! The replica's loop puts them here; a version shares its pages with the state, so that one here costs the pages
 //! written since. A version that is being read stays for a while, so that a slow reader comes to an end.
 
-use bezant_core::auth::Certificate;
 use bezant_core::checkpoint::transfer::{TransferMessage, serve};
-use bezant_core::checkpoint::{Checkpoint, Snapshot, Tree};
+use bezant_core::checkpoint::{Checkpoint, Evidence, Snapshot, Tree};
 use bezant_core::digest::Digest;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,8 +20,8 @@ const PIN_TIME: Duration = Duration::from_secs(10);
 /// A checkpoint without its pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// What it is, with the signatures that this replica has for it; none if the replica merely has it.
-    pub certificate: Certificate<Checkpoint>,
+    /// What it is, and why: with the signatures that this replica has for it, unless the replica merely has it.
+    pub evidence: Evidence,
     /// How many pages.
     pub pages: u32,
     /// Bytes of the pages together.
@@ -30,8 +29,8 @@ pub struct Shown {
 }
 
 impl From<&Snapshot> for Shown {
-    fn from(Snapshot { certificate, tree }: &Snapshot) -> Self {
-        Self { certificate: certificate.clone(), pages: tree.page_count(), bytes: tree.bytes() }
+    fn from(Snapshot { evidence, tree }: &Snapshot) -> Self {
+        Self { evidence: evidence.clone(), pages: tree.page_count(), bytes: tree.bytes() }
     }
 }
 
@@ -91,15 +90,15 @@ impl Shelf {
     /// Takes what the replica has at its newest checkpoint, unless it is here.
     pub fn put_own(&self, snapshot: Snapshot) {
         let mut rows = self.lock();
-        let newest = rows.own.0.back().map(|place| &place.snapshot.certificate.value);
-        if newest != Some(&snapshot.certificate.value) {
+        let newest = rows.own.0.back().map(|place| place.snapshot.evidence.checkpoint());
+        if newest != Some(snapshot.evidence.checkpoint()) {
             rows.own.put(snapshot);
         }
     }
 
     /// The newest checkpoint that is certain.
     pub fn newest_certain(&self) -> Option<Checkpoint> {
-        self.lock().certain.0.back().map(|place| place.snapshot.certificate.value)
+        self.lock().certain.0.back().map(|place| *place.snapshot.evidence.checkpoint())
     }
 
     /// The checkpoints that are certain, oldest first.
@@ -125,7 +124,7 @@ impl Shelf {
         let mut rows = self.lock();
         let Rows { certain, own } = &mut *rows;
         let place =
-            certain.0.iter_mut().chain(&mut own.0).find(|place| place.snapshot.certificate.value.root == root)?;
+            certain.0.iter_mut().chain(&mut own.0).find(|place| place.snapshot.evidence.checkpoint().root == root)?;
         place.read = Some(Instant::now());
         Some(place.snapshot.tree.clone())
     }
@@ -134,7 +133,7 @@ impl Shelf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bezant_core::checkpoint::{NodeId, genesis};
+    use bezant_core::checkpoint::NodeId;
     use bezant_core::ids::{InstanceId, Sequence};
     use bytes::Bytes;
 
@@ -142,9 +141,9 @@ mod tests {
         let mut tree = Tree::new();
         tree.set(0, Some(Bytes::from(sequence.to_le_bytes().to_vec())));
         tree.seal();
-        let mut certificate = genesis(InstanceId(1), tree.root());
-        certificate.value.sequence = Sequence(sequence);
-        Snapshot { certificate, tree }
+        let (instance, ruled, root) = (InstanceId(1), Sequence(0), tree.root());
+        let checkpoint = Checkpoint { instance, sequence: Sequence(sequence), ruled, root };
+        Snapshot { evidence: Evidence::Own(checkpoint), tree }
     }
 
     fn ask(shelf: &Shelf, sequence: u64) -> bool {

@@ -5,8 +5,8 @@
 
 use crate::log::disk::DiskFile;
 use crate::log::format::{Identity, array_at, u32_at};
-use bezant_core::auth::Certificate;
-use bezant_core::checkpoint::{Checkpoint, LEVELS, NODE_CHILDREN, Snapshot, Tree};
+use bezant_core::auth::{Certificate, Claimed};
+use bezant_core::checkpoint::{Checkpoint, ClaimedSnapshot, LEVELS, NODE_CHILDREN, Tree};
 use bezant_core::digest::Digest;
 use bezant_core::ids::ReplicaId;
 use bezant_core::service::PAGE_BYTES_MAX;
@@ -132,18 +132,19 @@ fn part_checksum(number: u32, content: &[u8], previous: u32) -> u32 {
 pub fn write(
     file: &mut dyn DiskFile,
     descriptor: &Descriptor,
-    snapshot: &Snapshot,
+    certificate: &Claimed<Certificate<Checkpoint>>,
+    tree: &Tree,
     is_abandoned: &dyn Fn() -> bool,
 ) -> io::Result<()> {
     let mut out = Output { file, buffer: Vec::with_capacity(CHUNK_BYTES), offset: 0 };
-    let certificate = snapshot.certificate.to_bytes();
+    let certificate = certificate.to_bytes();
     let header = header(descriptor, certificate.len() as u32);
     let mut crc = u32_at(&header, HEADER_BYTES - 4);
     out.buffer.extend_from_slice(&header);
     crc = crc32c::crc32c_append(crc, &certificate);
     out.buffer.extend_from_slice(&certificate);
     out.buffer.extend_from_slice(&crc.to_le_bytes());
-    for (number, content) in snapshot.tree.iter() {
+    for (number, content) in tree.iter() {
         crc = out.part(number, content, crc);
         if out.buffer.len() >= CHUNK_BYTES {
             if is_abandoned() {
@@ -152,7 +153,7 @@ pub fn write(
             out.flush()?;
         }
     }
-    out.part(FOOTER, &snapshot.tree.page_count().to_le_bytes(), crc);
+    out.part(FOOTER, &tree.page_count().to_le_bytes(), crc);
     out.flush()?;
     sync(out.file)
 }
@@ -169,6 +170,9 @@ fn header(descriptor: &Descriptor, certificate: u32) -> [u8; HEADER_BYTES] {
     bytes[60..].copy_from_slice(&crc.to_le_bytes());
     bytes
 }
+
+/// What stands before the pages: descriptor, certificate, and the checksum so far.
+type Head = (Descriptor, Claimed<Certificate<Checkpoint>>, u32);
 
 /// Reads a file from front to back and knows where it is.
 struct Input {
@@ -193,7 +197,7 @@ impl Input {
     }
 
     /// Descriptor, certificate, and the checksum so far.
-    fn head(&mut self) -> Result<(Descriptor, Certificate<Checkpoint>, u32), SnapshotError> {
+    fn head(&mut self) -> Result<Head, SnapshotError> {
         let mut head = [0; HEADER_BYTES];
         self.fill(&mut head)?;
         let descriptor = Descriptor {
@@ -213,7 +217,7 @@ impl Input {
         let crc = crc32c::crc32c_append(u32_at(&head, 60), &certificate);
         let mut expected = [0; 4];
         self.fill(&mut expected)?;
-        let certificate = Certificate::from_bytes(Bytes::from(certificate))
+        let certificate = Claimed::from_bytes(Bytes::from(certificate))
             .ok()
             .filter(|_| crc == u32::from_le_bytes(expected))
             .ok_or_else(|| self.damaged("the certificate does not have its checksum"))?;
@@ -259,16 +263,13 @@ impl Input {
     }
 }
 
-fn open(
-    path: &Path,
-    is_expected: impl FnOnce(&Identity) -> bool,
-) -> Result<(Input, Descriptor, Certificate<Checkpoint>, u32), SnapshotError> {
+fn open(path: &Path, is_expected: impl FnOnce(&Identity) -> bool) -> Result<(Input, Head), SnapshotError> {
     let mut input = Input { file: BufReader::with_capacity(CHUNK_BYTES, File::open(path)?), offset: 0 };
-    let (descriptor, certificate, crc) = input.head()?;
-    if !is_expected(&descriptor.identity) {
-        return Err(SnapshotError::Foreign(descriptor.identity));
+    let head = input.head()?;
+    if !is_expected(&head.0.identity) {
+        return Err(SnapshotError::Foreign(head.0.identity));
     }
-    Ok((input, descriptor, certificate, crc))
+    Ok((input, head))
 }
 
 /// Checks every checksum of a file, without keeping the pages.
@@ -276,7 +277,7 @@ fn open(
 /// # Errors
 /// [`SnapshotError`]: why it cannot be used.
 pub fn verify(path: &Path, identity: &Identity) -> Result<(), SnapshotError> {
-    let (mut input, _, _, crc) = open(path, |found| found == identity)?;
+    let (mut input, (_, _, crc)) = open(path, |found| found == identity)?;
     input.pages(crc, |_, _| {})
 }
 
@@ -294,7 +295,7 @@ pub fn begins_as_one(path: &Path) -> io::Result<bool> {
 ///
 /// # Errors
 /// [`SnapshotError`]: why it cannot be used.
-pub fn read(path: &Path, identity: &Identity) -> Result<(Descriptor, Snapshot), SnapshotError> {
+pub fn read(path: &Path, identity: &Identity) -> Result<(Descriptor, ClaimedSnapshot), SnapshotError> {
     read_if(path, |found| found == identity)
 }
 
@@ -302,16 +303,19 @@ pub fn read(path: &Path, identity: &Identity) -> Result<(Descriptor, Snapshot), 
 ///
 /// # Errors
 /// [`SnapshotError`]: why it cannot be used.
-pub fn read_of_cluster(path: &Path, cluster: Digest) -> Result<(Descriptor, Snapshot), SnapshotError> {
+pub fn read_of_cluster(path: &Path, cluster: Digest) -> Result<(Descriptor, ClaimedSnapshot), SnapshotError> {
     read_if(path, |found| found.cluster == cluster)
 }
 
-fn read_if(path: &Path, is_expected: impl FnOnce(&Identity) -> bool) -> Result<(Descriptor, Snapshot), SnapshotError> {
-    let (mut input, descriptor, certificate, crc) = open(path, is_expected)?;
+fn read_if(
+    path: &Path,
+    is_expected: impl FnOnce(&Identity) -> bool,
+) -> Result<(Descriptor, ClaimedSnapshot), SnapshotError> {
+    let (mut input, (descriptor, certificate, crc)) = open(path, is_expected)?;
     let mut tree = Tree::new();
     input.pages(crc, |number, content| tree.load_pages([(number, content)]))?;
     tree.seal();
-    let snapshot = Snapshot { certificate, tree };
+    let snapshot = ClaimedSnapshot { certificate, tree };
     if snapshot.is_consistent() {
         Ok((descriptor, snapshot))
     } else {

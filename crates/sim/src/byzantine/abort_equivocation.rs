@@ -85,9 +85,9 @@ fn uncertify(rng: &mut Rng, mut lie: AbortReport) -> AbortReport {
         5 => {
             // Too few have signed, and one of them twice.
             if let Some(prepared) = &mut lie.certificates.prepared {
-                prepared.signatures.pop();
-                let again = prepared.signatures.last().copied();
-                prepared.signatures.extend(again);
+                prepared.signatures_mut().pop();
+                let again = prepared.signatures().last().copied();
+                prepared.signatures_mut().extend(again);
             }
         }
         _ => {
@@ -95,8 +95,8 @@ fn uncertify(rng: &mut Rng, mut lie: AbortReport) -> AbortReport {
             lie.digests.push(Digest::of(Domain::Trace, b"never"));
             let history = lie.digests.iter().fold(lie.anchor.history, |history, digest| history.chain(*digest));
             if let Some(prepared) = &mut lie.certificates.prepared {
-                prepared.value.position += 1;
-                prepared.value.history = history;
+                prepared.claims_mut().position += 1;
+                prepared.claims_mut().history = history;
             }
         }
     }

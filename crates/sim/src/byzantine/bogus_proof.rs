@@ -10,7 +10,7 @@ use bezant_core::ids::{InstanceId, Principal};
 use bezant_core::message::Request;
 use bezant_core::protocols::pbft::{Ordering, PbftMessage, PrePrepare};
 use bezant_core::registry::{Incoming, Message};
-use bezant_core::switching::{AbortReport, Proof, Switch, SwitchMessage};
+use bezant_core::switching::{AbortReport, ClaimedProof, Switch, SwitchMessage};
 use std::sync::Arc;
 
 /// Reports of others that it remembers.
@@ -23,7 +23,7 @@ pub(super) struct BogusProof {
 }
 
 impl BogusProof {
-    fn proof(&self, liar: &mut Liar<'_>) -> Option<Proof> {
+    fn proof(&self, liar: &mut Liar<'_>) -> Option<ClaimedProof> {
         let model = self.heard.get(liar.rng.below(self.heard.len() as u64 + 1) as usize)?;
         let mut lie = model.claims().clone();
         let far = *liar.rng.pick(&[0, 1, 1 << 40, u64::MAX - 1]);
@@ -47,7 +47,7 @@ impl BogusProof {
         if liar.rng.per_mille(300) {
             reports.truncate(liar.cluster.replicas.weak());
         }
-        Some(Proof { reports })
+        Some(ClaimedProof { reports })
     }
 }
 

@@ -16,9 +16,8 @@ use bezant_core::protocols::chain::{ChainMessage, Topology};
 use bezant_core::protocols::ring_fast::{Body, RingMessage};
 use bezant_core::registry::{Incoming, Message};
 use bezant_core::schedule::Part;
-use bezant_core::switching::{AbortReport, Proof, Switch, SwitchMessage};
+use bezant_core::switching::{AbortReport, CheckedReport, Proof, Switch, SwitchMessage};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 #[derive(Debug)]
 pub(super) struct ChainSubstitute {
@@ -68,15 +67,15 @@ impl ChainSubstitute {
         let mut copied: Vec<_> = self.heard.values().map(|signed| signed.claims().clone()).collect();
         copied.sort_by_key(|report| report.digests.len());
         let Some(lie) = copied.get(liar.rng.below(copied.len() as u64) as usize) else { return };
-        let own = liar.keyring.sign(lie.clone());
-        let reports = self.heard.values().map(Claimed::believed).chain([&own]);
+        let own = liar.keyring.sign(lie.clone()).into();
+        let reports: Vec<_> = self.heard.values().chain([&own]).map(CheckedReport::believed).collect();
         let ended = liar.cluster.specification(self.stopped);
-        let Some(proof) = Proof::assemble(&ended, reports) else { return };
+        let Some(proof) = Proof::assemble(&ended, reports.iter()) else { return };
         let Some(history) = proof.abort_history(&ended) else { return };
         self.fed = Some((next, history.history()));
         let topology = Topology::new(liar.cluster.replicas, what.head);
         let place = topology.place(liar.me);
-        let message = SwitchMessage::Init(Arc::new(proof));
+        let message = SwitchMessage::Init(proof.claim());
         let message = Message::Switch(Switch { instance: next, message });
         for after in place + 1..=topology.tail() {
             liar.say(Principal::Replica(topology.at(after)), &message);

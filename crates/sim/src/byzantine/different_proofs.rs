@@ -8,7 +8,7 @@ use crate::rng::Rng;
 use bezant_core::auth::{Claimed, Signed};
 use bezant_core::ids::{InstanceId, Principal, ReplicaId};
 use bezant_core::registry::{Incoming, Message};
-use bezant_core::switching::{AbortReport, Proof, Switch, SwitchMessage};
+use bezant_core::switching::{AbortReport, CheckedReport, Proof, Switch, SwitchMessage};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -46,8 +46,9 @@ impl DifferentProofs {
         reports.truncate(liar.cluster.replicas.strong() - 1);
         reports.extend(self.own(liar));
         reports.sort_by_key(Claimed::signer);
-        let Some(proof) = Proof::assemble(&what, reports.iter().map(Claimed::believed)) else { return };
-        let message = SwitchMessage::Init(Arc::new(proof));
+        let reports: Vec<_> = reports.iter().map(CheckedReport::believed).collect();
+        let Some(proof) = Proof::assemble(&what, reports.iter()) else { return };
+        let message = SwitchMessage::Init(proof.claim());
         liar.say(to, &Message::Switch(Switch { instance: next, message }));
     }
 }

@@ -7,9 +7,9 @@
 use super::equivocate::other;
 use super::{Behaviour, Liar};
 use crate::rng::Rng;
-use bezant_core::auth::Certificate;
+use bezant_core::auth::{Certificate, Claimed};
 use bezant_core::batch::Batch;
-use bezant_core::checkpoint::{Checkpoint, genesis};
+use bezant_core::checkpoint::{Checkpoint, Evidence};
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::ids::{InstanceId, Principal, ReplicaId, Sequence, View};
 use bezant_core::protocols::pbft::{Claim, Ordering, PbftMessage, PrePrepare, ViewChange};
@@ -35,7 +35,7 @@ pub(super) struct FicklePrimary {
     age: u64,
     /// The view that it leaves.
     left: Option<Left>,
-    stable: Option<Certificate<Checkpoint>>,
+    stable: Option<Claimed<Certificate<Checkpoint>>>,
 }
 
 /// A view that is left, as everybody is told about it.
@@ -77,18 +77,18 @@ impl FicklePrimary {
         wanted: View,
         claims: Option<(Sequence, View)>,
     ) -> ViewChange {
-        let known = self.stable.clone().filter(|stable| stable.value.instance == instance);
-        let stable = known.unwrap_or_else(|| genesis(instance, Digest::ZERO));
+        let known = self.stable.clone().filter(|stable| stable.claims().instance == instance);
+        let stable = known.unwrap_or_else(|| Evidence::genesis(instance, Digest::ZERO).claim());
         let digest = Digest::of(Domain::Trace, &rng.next().to_le_bytes());
         let claim = |(sequence, view)| Claim { sequence, digest, view };
         let prepared: Vec<Claim> =
-            claims.filter(|(sequence, _)| *sequence > stable.value.sequence).map(claim).into_iter().collect();
+            claims.filter(|(sequence, _)| *sequence > stable.claims().sequence).map(claim).into_iter().collect();
         ViewChange { view: wanted, stable, pre_prepared: prepared.clone(), prepared }
     }
 
     /// Remembers the highest stable checkpoint that anybody proves in a view change.
     fn learn(&mut self, view_change: &ViewChange) {
-        let key = |stable: &Certificate<Checkpoint>| (stable.value.instance, stable.value.sequence);
+        let key = |stable: &Claimed<Certificate<Checkpoint>>| (stable.claims().instance, stable.claims().sequence);
         if self.stable.as_ref().is_none_or(|known| key(known) < key(&view_change.stable)) {
             self.stable = Some(view_change.stable.clone());
         }

@@ -41,7 +41,7 @@ fn invent(liar: &mut Liar<'_>) -> PbftMessage {
         }
         7 => {
             let value = Checkpoint { instance: InstanceId(1), sequence, ruled: Sequence(0), root: digest };
-            let stable = bezant_core::auth::Certificate { value, signatures: Vec::new() };
+            let stable = bezant_core::auth::Claimed::certified(value, Vec::new());
             let change = ViewChange { view, stable, prepared: Vec::new(), pre_prepared: Vec::new() };
             PbftMessage::ViewChange(Box::new(liar.keyring.sign(change).into()))
         }

@@ -39,7 +39,7 @@ impl ViewChangeLiar {
 
     fn twist(&self, rng: &mut Rng, change: &ViewChange, liar_window: u64) -> ViewChange {
         let mut lie = change.clone();
-        let stable = lie.stable.value.sequence;
+        let stable = lie.stable.claims().sequence;
         let invented = self.forged.digest();
         match self.favourite.unwrap_or_else(|| rng.below(LIES)) {
             0 => lie.prepared.clear(),

@@ -99,7 +99,7 @@ impl Statements {
         for claim in &change.prepared {
             self.say(Place::Commit(claim.view, claim.sequence), claim.digest)?;
         }
-        let stable = change.stable.value.sequence;
+        let stable = change.stable.claims().sequence;
         for (sequence, (view, digest)) in self.committed.range(stable.next()..) {
             if *view >= change.view {
                 continue;

@@ -1,7 +1,6 @@
 //! Transfers among honest and lying senders over a network with latency.
 
 use super::*;
-use crate::checkpoint::genesis;
 use crate::ids::{InstanceId, Sequence};
 use crate::service::PAGE_BYTES_MAX;
 use crate::wire::{Wire, WireError};
@@ -13,10 +12,8 @@ const ME: ReplicaId = ReplicaId(0);
 const MAX_OUTSTANDING: usize = 16;
 const LATENCY: Duration = Duration::from_millis(10);
 
-fn certificate(sequence: u64, tree: &Tree) -> Certificate<Checkpoint> {
-    let mut certificate = genesis(InstanceId(1), tree.root());
-    certificate.value.sequence = Sequence(sequence);
-    certificate
+fn state(sequence: u64, tree: &Tree) -> Evidence {
+    Evidence::reported(InstanceId(1), sequence, tree.root())
 }
 
 /// Pages here and there, each with its number and a version as content.
@@ -125,7 +122,7 @@ impl Network {
 
     fn begin(&mut self, target: &Tree, base: Tree) -> Transfer {
         self.versions.insert(target.root(), target.clone());
-        Transfer::new(certificate(1, target), base, ME, self.behaviours.len() + 1, PATIENCE)
+        Transfer::new(state(1, target), base, ME, self.behaviours.len() + 1, PATIENCE)
     }
 
     fn request(&mut self, transfer: &mut Transfer) {
@@ -300,9 +297,9 @@ fn a_version_that_everybody_discards_is_left_for_a_newer_one_without_starting_ag
         roots.push(target.root());
         network.versions.insert(target.root(), target.clone());
         network.versions.remove(&roots[sequence as usize - 2]);
-        transfer.retarget(certificate(sequence, &target));
-        transfer.retarget(certificate(1, &Tree::new()));
-        assert_eq!(transfer.target().value.sequence, Sequence(sequence));
+        transfer.retarget(state(sequence, &target));
+        transfer.retarget(state(1, &Tree::new()));
+        assert_eq!(transfer.target().checkpoint().sequence, Sequence(sequence));
     }
     assert_eq!(network.run(&mut transfer).root(), target.root());
     assert!(transfer.received() < 1000 + 10 * 40, "little was fetched twice: {}", transfer.received());
@@ -313,7 +310,7 @@ fn a_version_that_everybody_discards_is_left_for_a_newer_one_without_starting_ag
 #[test]
 fn what_nobody_asked_for_is_rejected() {
     let target = tree(0..3, 1);
-    let mut transfer = Transfer::new(certificate(1, &target), Tree::new(), ME, 4, PATIENCE);
+    let mut transfer = Transfer::new(state(1, &target), Tree::new(), ME, 4, PATIENCE);
     let root = serve(&TransferMessage::FetchNode { version: target.root(), node: NodeId::ROOT }, |_| Some(&target));
     let root = root.unwrap();
     assert_eq!(transfer.on_message(ReplicaId(1), root.clone()), Err(Rejection::Unsolicited));
@@ -329,7 +326,7 @@ fn what_nobody_asked_for_is_rejected() {
 #[test]
 fn a_late_answer_is_used() {
     let target = tree([0], 1);
-    let mut transfer = Transfer::new(certificate(1, &target), Tree::new(), ME, 4, PATIENCE);
+    let mut transfer = Transfer::new(state(1, &target), Tree::new(), ME, 4, PATIENCE);
     let (slow, request) = transfer.next_requests(Instant(1), 1).remove(0);
     let later = Instant(1) + PATIENCE;
     assert_eq!(transfer.wake_at(), Some(later));

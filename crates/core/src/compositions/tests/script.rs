@@ -7,7 +7,7 @@ use crate::digest::Digest;
 use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, Timestamp};
 use crate::message::Request;
 use crate::registry::Message;
-use crate::switching::{AbortHistory, AbortReport, Panic, Proof, Switch, SwitchMessage};
+use crate::switching::{AbortHistory, AbortReport, ClaimedProof, Panic, Switch, SwitchMessage};
 use crate::testing::net::{Frame, c, r};
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -32,14 +32,14 @@ pub(super) fn panic(instance: InstanceId, session: u32) -> Message {
 pub(super) fn init<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Message {
     let proof = proof(reports);
     let instance = InstanceId(proof.instance().0 + 1);
-    Message::Switch(Switch { instance, message: SwitchMessage::Init(Arc::new(proof)) })
+    Message::Switch(Switch { instance, message: SwitchMessage::Init(proof) })
 }
 
 /// The proof that these reports make.
-pub(super) fn proof<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Proof {
+pub(super) fn proof<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Arc<ClaimedProof> {
     let mut reports: Vec<Report> = reports.into_iter().cloned().collect();
     reports.sort_by_key(Claimed::signer);
-    Proof { reports }
+    Arc::new(ClaimedProof { reports })
 }
 
 /// The abort report in a frame, if it is one of this instance.
@@ -119,7 +119,7 @@ impl Run {
     pub(super) fn proved<'a>(&self, reports: impl IntoIterator<Item = &'a Report>) -> AbortHistory {
         let proof = proof(reports);
         let ended = self.net.cluster.specification(proof.instance());
-        let history = proof.abort_history(&ended).expect("f+1 reports have the beginning in common");
+        let history = proof.clone().recalled().abort_history(&ended).expect("f+1 reports have the beginning in common");
         let instance = proof.instance();
         let told = |commit: &&super::run::Commit| commit.instance <= instance && commit.digest != Digest::ZERO;
         for commit in self.commits.iter().filter(told) {

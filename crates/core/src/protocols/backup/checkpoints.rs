@@ -4,7 +4,7 @@ use super::message::{Speaker, TransferTimer};
 use super::state::{Backup, Init, Queue, VOTES_PER_CHECKPOINT_MAX, VOTES_PER_REPLICA_MAX};
 use crate::auth::{Certificate, Claimed, Signed};
 use crate::checkpoint::transfer::{Transfer, serve};
-use crate::checkpoint::{Checkpoint, Snapshot, TransferMessage, Tree};
+use crate::checkpoint::{Checkpoint, Evidence, Snapshot, TransferMessage, Tree};
 use crate::digest::Digest;
 use crate::dissent::tally;
 use crate::ids::{Principal, ReplicaId, Sequence};
@@ -23,7 +23,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         s.step("Backup 5");
         let sequence = self.ledger.estate.executed();
         let root = self.ledger.estate.checkpoint();
-        if let Some(certificate) = self.ahead.take_if(|ahead| ahead.value.sequence <= sequence) {
+        if let Some(certificate) = self.ahead.take_if(|ahead| ahead.value().sequence <= sequence) {
             self.on_certificate(s, queue, certificate);
         }
         self.vote(s, queue, sequence, root);
@@ -67,7 +67,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         vote: Claimed<Signed<Checkpoint>>,
     ) {
         let sequence = vote.claims().sequence;
-        if sequence <= self.stable.value.sequence {
+        if sequence <= self.stable.checkpoint().sequence {
             return;
         }
         let plausible = vote.claims().instance == self.instance && vote.claims().is_plausible(s.cluster);
@@ -110,15 +110,11 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             of_replica.remove(0);
         }
         assert!(of_replica.len() <= VOTES_PER_REPLICA_MAX, "at most VOTES_PER_REPLICA_MAX");
-        let signatures: Vec<_> = self
-            .votes
-            .values()
-            .flatten()
-            .filter(|known| *known.value() == value)
-            .map(|known| (known.signer(), known.signature()))
-            .collect();
-        if signatures.len() >= self.what.replicas.strong() {
-            self.on_certificate(s, queue, Certificate { value, signatures });
+        let equal: Vec<_> = self.votes.values().flatten().filter(|known| *known.value() == value).collect();
+        let strong = self.what.replicas.strong();
+        if equal.len() >= strong {
+            let certificate = Certificate::tally(equal.into_iter().cloned(), strong);
+            self.on_certificate(s, queue, certificate);
         }
     }
 
@@ -127,7 +123,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// 3f+1: fewer may be wrong and 2f+1 right, as [`crate::dissent`] says.) It has the right one as soon as 2f+1
     /// signed that, or a ruling says which one it is.
     fn compare(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, sequence: Sequence) {
-        if sequence <= self.stable.value.sequence {
+        if sequence <= self.stable.checkpoint().sequence {
             return;
         }
         let Some(mine) = self.version(sequence).map(Tree::root) else { return };
@@ -167,14 +163,14 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         queue: &mut Queue<O>,
         certificate: Certificate<Checkpoint>,
     ) {
-        let Checkpoint { sequence, root, .. } = certificate.value;
-        if sequence <= self.stable.value.sequence {
+        let Checkpoint { sequence, root, .. } = *certificate.value();
+        if sequence <= self.stable.checkpoint().sequence {
             return;
         }
         self.blame(s, &certificate);
         if sequence > self.executed_for_good() {
             let far = sequence.0 > self.executed_for_good().0 + s.cluster.window();
-            if self.ahead.as_ref().is_none_or(|ahead| ahead.value.sequence < sequence) {
+            if self.ahead.as_ref().is_none_or(|ahead| ahead.value().sequence < sequence) {
                 if self.ahead.is_none() {
                     s.set_timer(TransferTimer, s.now + s.cluster.limits.status_interval);
                 }
@@ -210,28 +206,28 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         queue: &mut Queue<O>,
         certificate: Certificate<Checkpoint>,
     ) {
-        let Checkpoint { sequence, root, .. } = certificate.value;
+        let Checkpoint { sequence, root, .. } = *certificate.value();
         s.step("Backup 5");
-        assert!(sequence > self.stable.value.sequence, "what is stable stays stable");
+        assert!(sequence > self.stable.checkpoint().sequence, "what is stable stays stable");
         assert!(sequence <= self.executed_for_good(), "stable here means executed here");
         assert_eq!(self.version(sequence).map(Tree::root), Some(root), "the state here is the one that was signed");
         // The version before stays: somebody may be fetching it.
-        self.ledger.estate.forget_versions_before(self.stable.value.sequence);
+        self.ledger.estate.forget_versions_before(self.stable.checkpoint().sequence);
         if self.ledger.estate.newest().0 == sequence {
             self.ledger.estate.trust_newest_version();
         }
-        self.stable = certificate.clone();
+        self.stable = Evidence::Certified(certificate.clone());
         // What was wrong before is right again, whatever made it so: to go back there would be a step backwards.
         self.wrong.take_if(|(at, _)| *at <= sequence);
         self.dissent.overruled.take_if(|at| *at <= sequence);
-        self.transfer.take_if(|transfer| transfer.target().value.sequence <= sequence);
+        self.transfer.take_if(|transfer| transfer.target().checkpoint().sequence <= sequence);
         for of_replica in self.votes.values_mut() {
             of_replica.retain(|vote| vote.value().sequence > sequence);
         }
         s.out.notify(Notice::Stable { instance: self.instance, sequence, root });
         self.call(s, queue, |order, context| order.stable(context, &certificate));
         if s.log_is_long() || self.unlogged {
-            self.save_snapshot(s, certificate, false);
+            self.save_snapshot(s, Evidence::Certified(certificate), false);
             self.unlogged = false;
         }
         self.end_if_done(s);
@@ -240,21 +236,22 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     pub(super) fn save_snapshot(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker<O>>,
-        certificate: Certificate<Checkpoint>,
+        evidence: Evidence,
         transferred: bool,
     ) {
-        let Some(tree) = self.ledger.estate.version(certificate.value.sequence).cloned() else { return };
+        let sequence = evidence.checkpoint().sequence;
+        let Some(tree) = self.ledger.estate.version(sequence).cloned() else { return };
         let instance = self.instance;
-        let opening = self.opening_records(certificate.value.sequence).into_iter().map(Into::into);
+        let opening = self.opening_records(sequence).into_iter().map(Into::into);
         let of_order = self.order.live_records(s.me).into_iter().map(Into::into);
         let live = opening.chain(of_order).map(|record| LogRecord { instance, record }).collect();
-        let snapshot = Snapshot { certificate, tree };
+        let snapshot = Snapshot { evidence, tree };
         s.begin_log(SnapshotRecord { snapshot, live, transferred });
     }
 
     /// A replica that signed another root than 2f+1 others is wrong about its state, or lies.
     fn blame(&self, s: &mut Surroundings<'_, impl Speaker<O>>, certificate: &Certificate<Checkpoint>) {
-        let Checkpoint { sequence, ruled, root, .. } = certificate.value;
+        let Checkpoint { sequence, ruled, root, .. } = *certificate.value();
         for (&replica, votes) in &self.votes {
             let here = votes.iter().filter(|vote| (vote.value().sequence, vote.value().ruled) == (sequence, ruled));
             if replica != s.me && here.into_iter().any(|vote| vote.value().root != root) {
@@ -267,15 +264,15 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// Backup 6. Fetch the state at the checkpoint that is ahead.
     fn begin_transfer(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         if let Some(target) = self.ahead.clone() {
-            self.fetch(s, target);
+            self.fetch(s, Evidence::Certified(target));
         }
     }
 
     /// Fetches the state at a checkpoint; a transfer that runs takes it as its new target and keeps what it has.
-    pub(super) fn fetch(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, target: Certificate<Checkpoint>) {
-        let sequence = target.value.sequence;
+    pub(super) fn fetch(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, target: Evidence) {
+        let sequence = target.checkpoint().sequence;
         match &mut self.transfer {
-            Some(transfer) if transfer.target().value.sequence >= sequence => return,
+            Some(transfer) if transfer.target().checkpoint().sequence >= sequence => return,
             Some(transfer) => transfer.retarget(target),
             None => {
                 let base = self.ledger.estate.newest_version().clone();
@@ -296,7 +293,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     pub(crate) fn on_transfer_timeout(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         if self.transfer.is_none() {
             let executed = self.executed_for_good();
-            self.ahead.take_if(|ahead| ahead.value.sequence <= executed);
+            self.ahead.take_if(|ahead| ahead.value().sequence <= executed);
             self.begin_transfer(s);
         }
         self.continue_transfer(s);
@@ -309,9 +306,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
         s.set_timer(TransferTimer, s.now + s.cluster.limits.status_interval);
         let Some(tree) = transfer.finish() else { return };
-        let (certificate, received) = (transfer.target().clone(), transfer.received());
+        let (evidence, received) = (transfer.target().clone(), transfer.received());
         self.transfer = None;
-        self.take_over(s, certificate, tree, received);
+        self.take_over(s, evidence, tree, received);
     }
 
     /// A request for state, or a piece of it.
@@ -342,22 +339,16 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// The whole state is here and has the certified root: it replaces ours. One that 2f+1 signed becomes the stable
     /// checkpoint, once it is durable. One that f+1 signed is in place of a wrong state at the same position, and no
     /// more: the log leads there as before, and what follows is executed again.
-    fn take_over(
-        &mut self,
-        s: &mut Surroundings<'_, impl Speaker<O>>,
-        certificate: Certificate<Checkpoint>,
-        tree: Tree,
-        received: u64,
-    ) {
-        let Checkpoint { sequence, root, .. } = certificate.value;
-        let proved = self.ahead.take_if(|ahead| ahead.value.sequence <= sequence);
-        let certificate = proved.filter(|proved| proved.value == certificate.value).unwrap_or(certificate);
+    fn take_over(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, evidence: Evidence, tree: Tree, received: u64) {
+        let Checkpoint { sequence, root, .. } = *evidence.checkpoint();
+        let proved = self.ahead.take_if(|ahead| ahead.value().sequence <= sequence);
+        let proved = proved.filter(|proved| proved.value() == evidence.checkpoint());
+        let evidence = proved.map_or(evidence, Evidence::Certified);
         let diverged = self.version(sequence).is_some_and(|mine| mine.root() != root);
-        let is_proved = certificate.signatures.len() >= self.what.replicas.strong();
         if sequence <= self.executed_for_good() && !diverged {
             return;
         }
-        let repaired = self.examine(s, &certificate, &tree);
+        let repaired = self.examine(s, &evidence, &tree);
         if self.ledger.estate.install(tree).is_err() {
             // 2f+1 replicas agree on pages that our service cannot read: it is not the same service.
             let mine = self.ledger.estate.newest_version().root();
@@ -368,12 +359,12 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             s.out.notify(Notice::Repaired(Box::new(divergence)));
         }
         let mut queue = Queue::new();
-        if is_proved {
-            self.stable = certificate.clone();
+        if let Some(certificate) = evidence.certificate_of(self.what.replicas.strong()) {
+            self.stable = evidence.clone();
             self.unlogged = false;
-            self.installed_limited(s, &certificate);
-            self.call(s, &mut queue, |order, context| order.installed(context, &certificate));
-            self.save_snapshot(s, certificate, true);
+            self.installed_limited(s, certificate);
+            self.call(s, &mut queue, |order, context| order.installed(context, certificate));
+            self.save_snapshot(s, evidence, true);
         } else {
             self.unlogged = true;
             // With its signature there may be 2f+1, so the window moves on: what follows may need places again.
@@ -389,18 +380,18 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     fn examine(
         &mut self,
         s: &Surroundings<'_, impl Speaker<O>>,
-        certificate: &Certificate<Checkpoint>,
+        evidence: &Evidence,
         agreed: &Tree,
     ) -> Option<Divergence> {
         let (sequence, mine) = self.wrong.take()?;
         // Where a Backup of several begins is no checkpoint that anybody has compared.
-        let is_known = !self.is_limited() || !self.stable.signatures.is_empty();
-        let since = is_known.then_some(self.stable.value.sequence);
-        let is_comparable = certificate.value.sequence == sequence;
+        let is_known = !self.is_limited() || self.stable.certificate().is_some();
+        let since = is_known.then_some(self.stable.checkpoint().sequence);
+        let is_comparable = evidence.checkpoint().sequence == sequence;
         // A service that cannot go back cannot take the right state either: installing that will say so.
         let replay = since.filter(|_| is_comparable).map(|since| self.ledger.estate.replay_interval(s.cluster, since));
         let replayed = replay.and_then(Result::ok).flatten();
-        let (certificate, agreed) = (certificate.clone(), agreed.clone());
-        Some(Divergence { sequence, mine, certificate, agreed, since, replayed })
+        let (evidence, agreed) = (evidence.clone(), agreed.clone());
+        Some(Divergence { sequence, mine, evidence, agreed, since, replayed })
     }
 }

@@ -5,7 +5,7 @@ use super::message::Speaker;
 use super::state::{Backup, Queue};
 use crate::auth::{Certificate, Claimed, Signed};
 use crate::batch::Ordered;
-use crate::checkpoint::{Checkpoint, Tree};
+use crate::checkpoint::{Checkpoint, Evidence, Tree};
 use crate::cluster::Cluster;
 use crate::dissent::{
     BLOCK, Hopeless, List, Ruling, Scope, Testimony, Verdict, disputed, is_unsettled, last_block, right,
@@ -43,7 +43,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         sequence: Sequence,
         again: bool,
     ) {
-        if sequence <= self.stable.value.sequence || self.version(sequence).is_none() {
+        if sequence <= self.stable.checkpoint().sequence || self.version(sequence).is_none() {
             return;
         }
         let votes = self.votes_about(sequence);
@@ -70,7 +70,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// Dissent 2: a client asks again for what it was answered at this position. An answer may have got lost; or there
     /// were no 2f+1 equal ones. What this instance begins with nobody has compared yet.
     pub(super) fn doubt_answer(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, position: u64) {
-        let begins = self.is_limited() && self.stable.value.sequence == Sequence(0);
+        let begins = self.is_limited() && self.stable.checkpoint().sequence == Sequence(0);
         if begins || self.scope(None).is_some_and(|scope| position > scope.position) {
             self.testify(s, None);
         }
@@ -78,7 +78,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     /// What this replica would testify about now.
     fn scope(&self, block: Option<u32>) -> Option<Scope> {
-        let base = self.stable.value;
+        let base = *self.stable.checkpoint();
         let here = self.ledger.estate.position_at(base.sequence).filter(|_| self.version(base.sequence).is_some())?;
         let position = self.init_base.filter(|_| base.sequence == Sequence(0)).unwrap_or(here);
         Some(Scope { base, position, ruled: self.ledger.estate.ruled(), block })
@@ -223,7 +223,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// Dissent 5.
     fn refuse_request(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, queue: &mut Queue<O>, ruled: Ruled) {
         s.step("Dissent 5");
-        let (stable, Ledger { estate, log, .. }) = (self.stable.value.sequence, &mut self.ledger);
+        let (stable, Ledger { estate, log, .. }) = (self.stable.checkpoint().sequence, &mut self.ledger);
         let back = estate.rule(s.cluster, ruled, stable, log).expect("the service accepts its own pages");
         assert!(back < ruled.until, "what is executed again comes before the ruling");
         let Ruled { position, until: batch } = ruled;
@@ -249,9 +249,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         certificate: Certificate<Checkpoint>,
     ) {
         s.step("Dissent 7");
-        let Checkpoint { sequence, root, .. } = certificate.value;
+        let Checkpoint { sequence, root, .. } = *certificate.value();
         let mine = self.version(sequence).map(Tree::root);
-        if mine.is_none_or(|mine| mine == root) || sequence <= self.stable.value.sequence {
+        if mine.is_none_or(|mine| mine == root) || sequence <= self.stable.checkpoint().sequence {
             return self.vote_anew(s, queue, batch, self.ledger.estate.executed());
         }
         self.forget_votes_before(batch);
@@ -259,14 +259,14 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.forget_unproved_transfer();
         self.note_difference(s, sequence, root);
         if self.report.is_none() {
-            self.fetch(s, certificate);
+            self.fetch(s, Evidence::Certified(certificate));
         }
     }
 
     /// A state that an earlier ruling was about need not be had any more.
     fn forget_unproved_transfer(&mut self) {
         let strong = self.what.replicas.strong();
-        self.transfer.take_if(|transfer| transfer.target().signatures.len() < strong);
+        self.transfer.take_if(|transfer| transfer.target().certificate_of(strong).is_none());
     }
 
     /// Dissent 8: what was voted before follows another ruling.
@@ -286,7 +286,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     ) {
         s.step("Dissent 8");
         self.forget_votes_before(ruling);
-        let first = self.stable.value.sequence.next();
+        let first = self.stable.checkpoint().sequence.next();
         for sequence in (first.0..=until.0).map(Sequence) {
             if let Some(root) = self.version(sequence).map(Tree::root) {
                 self.vote(s, queue, sequence, root);

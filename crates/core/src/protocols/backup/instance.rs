@@ -2,8 +2,7 @@
 
 use super::message::{BackupMessage, BackupTimer, Speaker};
 use super::state::Backup;
-use crate::auth::{Certificate, Signed};
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::Evidence;
 use crate::cluster::Cluster;
 use crate::history::LogEntry;
 use crate::ids::{ClientId, Principal, ReplicaId};
@@ -12,8 +11,7 @@ use crate::protocols::total_order::TotalOrder;
 use crate::schedule::Specification;
 use crate::service::Service;
 use crate::stop::{StopReason, SwitchReason};
-use crate::switching::{AbortReport, Abortable, Certainty, Heard, HistoryRecord, Ledger, Proof, Steps, Surroundings};
-use alloc::sync::Arc;
+use crate::switching::{Abortable, Certainty, CheckedReport, Heard, HistoryRecord, Ledger, Proof, Steps, Surroundings};
 use alloc::vec::Vec;
 
 impl<O: TotalOrder, S: Service> Abortable for Backup<O, S> {
@@ -25,7 +23,7 @@ impl<O: TotalOrder, S: Service> Abortable for Backup<O, S> {
         &self.what
     }
 
-    fn report(&self) -> Option<&Signed<AbortReport>> {
+    fn report(&self) -> Option<&CheckedReport> {
         self.report.as_ref()
     }
 
@@ -48,19 +46,19 @@ impl<O: TotalOrder, S: Service> Abortable for Backup<O, S> {
     fn describe(&self, report: &mut Report) {
         self.order.describe(report);
         report.abstaining = !self.order.may_vote();
-        report.stable = self.stable.value.sequence;
-        report.stable_root = self.stable.value.root;
+        report.stable = self.stable.checkpoint().sequence;
+        report.stable_root = self.stable.checkpoint().root;
         report.requests_executed = self.requests_executed;
         report.transfer = self.transfer();
         report.differs = self.differs();
     }
 
-    fn begin_with(&mut self, proof: Arc<Proof>) {
+    fn begin_with(&mut self, proof: Proof) {
         self.proof = Some(proof);
     }
 
-    fn restored(&mut self, certificate: Certificate<Checkpoint>) {
-        self.resume_at(certificate);
+    fn restored(&mut self, evidence: Evidence) {
+        self.resume_at(evidence);
     }
 
     fn lose_log(&mut self) -> bool {

@@ -17,7 +17,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.check_votes(cluster, me);
         self.check_transfer(cluster);
         self.check_end(me);
-        self.dissent.check_invariants(cluster, self.stable.value.sequence);
+        self.dissent.check_invariants(cluster, self.stable.checkpoint().sequence);
         self.unserved.check_invariants();
         let limits = &cluster.limits;
         let bounds = Bounds { number: limits.pending_reads_max, bytes: limits.pending_bytes_max };
@@ -33,10 +33,13 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     fn check_init(&self, cluster: &Cluster) {
         let works = matches!(self.init, Init::Done);
         assert!(works || self.is_limited(), "an instance that is the only one begins with what it has");
-        assert!(works || self.stable.value.sequence == Sequence(0), "nothing is stable before the init history is");
+        assert!(
+            works || self.stable.checkpoint().sequence == Sequence(0),
+            "nothing is stable before the init history is"
+        );
         assert!(works || self.report.is_none(), "an instance ends after it has begun");
         assert!(!works || self.held.is_empty(), "what was held is executed");
-        let proved = self.ahead.as_ref().map_or(0, |ahead| ahead.value.sequence.0);
+        let proved = self.ahead.as_ref().map_or(0, |ahead| ahead.value().sequence.0);
         let last = self.held.back().map_or(0, |ordered| ordered.sequence.0);
         assert!(last <= proved + cluster.window(), "no more than a window is held above what is stable (abs-L3)");
         let batches = self.held.iter().zip(self.held.iter().skip(1));
@@ -50,7 +53,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     /// The last checkpoint that 2f+1 signed: what this replica goes back to, and gives to others.
     fn check_stable(&self, cluster: &Cluster) {
-        let stable = self.stable.value;
+        let stable = *self.stable.checkpoint();
         assert_eq!(stable.instance, self.instance, "checkpoints of other instances count for nothing (abs-S9)");
         if stable.sequence > Sequence(0) {
             self.stable.check_invariants(cluster, cluster.replicas.strong());
@@ -85,16 +88,16 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     /// Backup 6 and 7: what this replica has not, or has otherwise.
     fn check_transfer(&self, cluster: &Cluster) {
-        let stable = self.stable.value.sequence;
+        let stable = self.stable.checkpoint().sequence;
         if let Some(ahead) = &self.ahead {
             ahead.check_invariants(cluster, cluster.replicas.strong());
-            assert_eq!(ahead.value.instance, self.instance, "what is ahead is of this instance");
+            assert_eq!(ahead.value().instance, self.instance, "what is ahead is of this instance");
         }
         if let Some(transfer) = &self.transfer {
             transfer.check_invariants(cluster);
             let target = transfer.target();
-            assert!(target.value.sequence > stable, "what is stable is not fetched");
-            assert_eq!(target.value.instance, self.instance, "what is fetched is of this instance");
+            assert!(target.checkpoint().sequence > stable, "what is stable is not fetched");
+            assert_eq!(target.checkpoint().instance, self.instance, "what is fetched is of this instance");
             target.check_invariants(cluster, cluster.replicas.blocking());
         }
         assert!(self.wrong.as_ref().is_none_or(|(at, _)| *at > stable), "what is stable is right");

@@ -19,7 +19,7 @@ use super::message::Speaker;
 use super::state::{Backup, Init, Queue};
 use crate::auth::Certificate;
 use crate::batch::Ordered;
-use crate::checkpoint::{Checkpoint, TransferMessage, Tree, genesis};
+use crate::checkpoint::{Checkpoint, Evidence, TransferMessage, Tree};
 use crate::clients::Freshness;
 use crate::ids::{ClientId, IdentityId, Principal, ReplicaId, Sequence};
 use crate::message::{Firmness, Request};
@@ -28,7 +28,10 @@ use crate::protocols::total_order::TotalOrder;
 use crate::rejection::Rejection;
 use crate::service::Service;
 use crate::stop::StopReason;
-use crate::switching::{AbortHistory, AbortReport, Bodies, Certificates, HistoryRecord, Ledger, Opening, Surroundings};
+use crate::switching::{
+    AbortHistory, AbortReport, Bodies, Certificates, Certified, CheckedReport, HistoryRecord, Ledger, Opening,
+    Surroundings,
+};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -47,7 +50,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     pub(super) fn submit_init(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         let Some(proof) = self.proof.clone() else { return };
         s.step("Backup 9");
-        let request = Request::init(self.instance, s.me, &proof);
+        let request = Request::init(self.instance, s.me, &proof.claim());
         self.drive(s, |order, context| order.submit(context, request, None));
     }
 
@@ -151,7 +154,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         if let Some(said) = self.said.take_if(|said| Some(said.value().anchor.root) == root) {
             self.ledger.close(said.value().anchor.root);
             self.report = Some(said);
-        } else if self.stable.value.sequence == executed {
+        } else if self.stable.checkpoint().sequence == executed {
             self.end(s);
         }
     }
@@ -159,7 +162,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// Replays a record of its history: that this replica had come to the end. The rest is reached again by executing.
     pub(super) fn replay_history(&mut self, record: HistoryRecord) {
         if let HistoryRecord::Stopped(report) = record {
-            self.said = Some(Arc::unwrap_or_clone(report).recalled());
+            self.said = Some(CheckedReport::recalled(Arc::unwrap_or_clone(report)));
         }
     }
 
@@ -215,7 +218,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
                     // The log cannot recreate it. Where it can it must not begin again here, however long it is: those
                     // who begin later need what is before, and may need it of a replica that has restarted.
                     let root = self.ledger.estate.newest_version().root();
-                    self.save_snapshot(s, genesis(self.instance, root), fetched);
+                    self.save_snapshot(s, Evidence::reported(self.instance, 0, root), fetched);
                 }
                 let (position, history) = (self.ledger.estate.position(), self.ledger.estate.history());
                 s.out.notify(Notice::Begun { instance: self.instance, position, history });
@@ -269,7 +272,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.init = Init::Done;
         // The order delivers again what follows the certificate.
         self.held.clear();
-        self.ledger.close(certificate.value.root);
+        self.ledger.close(certificate.value().root);
         self.end_if_done(s);
     }
 
@@ -280,16 +283,16 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         let log = &self.ledger.log;
         let entries = log.after(log.anchor().position).map(|logged| logged.entry.clone());
         let entries = if stable == Sequence(0) { entries.collect() } else { Vec::new() };
-        let opened = core::iter::once(HistoryRecord::Opened(proof));
+        let opened = core::iter::once(HistoryRecord::Opened(proof.claim()));
         opened.chain(HistoryRecord::bodies(entries)).collect()
     }
 
     /// The state, from a snapshot, is the one at a checkpoint of this instance: it includes the init history.
-    pub(super) fn resume_at(&mut self, certificate: Certificate<Checkpoint>) {
+    pub(super) fn resume_at(&mut self, evidence: Evidence) {
         self.init = Init::Done;
-        if certificate.value.sequence > Sequence(0) {
-            self.order.restored(certificate.clone());
-            self.stable = certificate;
+        if evidence.checkpoint().sequence > Sequence(0) {
+            self.order.restored(evidence.clone());
+            self.stable = evidence;
         }
     }
 
@@ -297,8 +300,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     fn end(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         s.step("Backup 12");
         assert!(self.is_done(), "a Backup ends with the last request of its quota");
-        assert_eq!(self.stable.value.sequence, self.ledger.estate.executed(), "2f+1 have signed the end");
-        let anchor = self.ledger.close(self.stable.value.root);
+        assert_eq!(self.stable.checkpoint().sequence, self.ledger.estate.executed(), "2f+1 have signed the end");
+        let anchor = self.ledger.close(self.stable.checkpoint().root);
         let report = AbortReport {
             instance: self.instance,
             anchor,
@@ -307,7 +310,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             low_load: false,
             certificates: Certificates::default(),
         };
-        let report = s.keyring.sign(report);
+        let report = CheckedReport::sign(s.keyring, report, Certified::default());
         let record = HistoryRecord::Stopped(Arc::new(report.claim()));
         s.persist(self.instance, record);
         s.out.notify(Notice::Stopped { instance: self.instance, reason: StopReason::RequestsDone });

@@ -4,7 +4,7 @@ use super::testimonies::Dissent;
 use crate::auth::{Certificate, Signed};
 use crate::batch::Ordered;
 use crate::checkpoint::transfer::Transfer;
-use crate::checkpoint::{Checkpoint, Tree, genesis};
+use crate::checkpoint::{Checkpoint, Evidence, Tree};
 use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::ids::{InstanceId, ReplicaId, Sequence, View};
@@ -13,10 +13,9 @@ use crate::protocols::total_order::{OrderEffect, TotalOrder};
 use crate::schedule::Specification;
 use crate::service::Service;
 use crate::shares::ClientSet;
-use crate::switching::{AbortReport, Ledger, Opening, Proof};
+use crate::switching::{CheckedReport, Ledger, Opening, Proof};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// How far a Backup has come with the history that it begins with.
@@ -43,17 +42,17 @@ pub struct Backup<O: TotalOrder, S> {
     pub(super) held: VecDeque<Ordered>,
     /// Requests executed where whoever lacks the init history begins to execute it.
     pub(super) init_base: Option<u64>,
-    pub(super) report: Option<Signed<AbortReport>>,
+    pub(super) report: Option<CheckedReport>,
     /// The report that it made before a crash, until it is at the end again.
-    pub(super) said: Option<Signed<AbortReport>>,
+    pub(super) said: Option<CheckedReport>,
     /// Whether the state does not follow from the log: it was repaired with f+1 signatures.
     pub(super) unlogged: bool,
     /// What proves that this instance may run, if there was one before it.
-    pub(super) proof: Option<Arc<Proof>>,
+    pub(super) proof: Option<Proof>,
     /// Clients whose requests were ordered behind the last one that is executed.
     pub(super) unserved: ClientSet,
     /// The last checkpoint that 2f+1 replicas signed and that this replica has.
-    pub(super) stable: Certificate<Checkpoint>,
+    pub(super) stable: Evidence,
     /// CHECKPOINT votes above it: the newest [`VOTES_PER_REPLICA_MAX`] of each replica.
     pub(super) votes: BTreeMap<ReplicaId, Vec<Signed<Checkpoint>>>,
     /// A stable checkpoint that this replica has not reached by executing.
@@ -101,7 +100,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             unlogged: false,
             proof: None,
             unserved: ClientSet::default(),
-            stable: genesis(what.number, root),
+            stable: Evidence::genesis(what.number, root),
             votes: BTreeMap::new(),
             ahead: None,
             transfer: None,
@@ -134,7 +133,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// The last stable checkpoint that this replica has.
-    pub const fn stable(&self) -> &Certificate<Checkpoint> {
+    pub const fn stable(&self) -> &Evidence {
         &self.stable
     }
 
@@ -145,7 +144,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     /// A running state transfer: target and items received.
     pub fn transfer(&self) -> Option<(Sequence, u64)> {
-        self.transfer.as_ref().map(|transfer| (transfer.target().value.sequence, transfer.received()))
+        self.transfer.as_ref().map(|transfer| (transfer.target().checkpoint().sequence, transfer.received()))
     }
 
     /// Where this replica's state differs from that of f+1 others, until it is repaired.

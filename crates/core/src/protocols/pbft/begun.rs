@@ -104,7 +104,7 @@ impl Begun {
 
     /// Takes in a NEW-VIEW that [is news](Self::is_news).
     pub(super) fn learn(&mut self, signed: Signed<NewView>, decision: &Decision) {
-        let low = decision.stable.value.sequence;
+        let low = decision.low();
         if signed.value().view > self.view {
             let chosen = positions(low, &decision.chosen).collect();
             *self = Self { view: signed.value().view, ways: alloc::vec![signed], low, chosen };
@@ -118,6 +118,6 @@ impl Begun {
 
 /// Whether it chose this batch there.
 fn chooses(decision: &Decision, at: Sequence, digest: Digest) -> bool {
-    let index = at.0.checked_sub(decision.stable.value.sequence.0 + 1).and_then(|index| usize::try_from(index).ok());
+    let index = at.0.checked_sub(decision.low().0 + 1).and_then(|index| usize::try_from(index).ok());
     index.and_then(|index| decision.chosen.get(index)) == Some(&digest)
 }

@@ -31,9 +31,9 @@
 //! that VIEW-CHANGE ([`super::Pbft::try_new_view`]).
 
 use super::message::{Claim, ViewChange};
-use crate::auth::Certificate;
+use crate::auth::{Certificate, Claimed, Signed};
 use crate::batch::Batch;
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, Evidence};
 use crate::digest::Digest;
 use crate::ids::Sequence;
 use crate::replicas::Replicas;
@@ -42,10 +42,38 @@ use alloc::vec::Vec;
 /// What a new view starts from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Decision {
-    /// The highest stable checkpoint that anybody proved: h.
-    pub(super) stable: Certificate<Checkpoint>,
+    /// The highest stable checkpoint that anybody proved, if that is not the state before the first batch.
+    pub(super) stable: Option<Certificate<Checkpoint>>,
     /// The batches for h+1, h+2, …: the one that may have been committed, or the null batch if none can have been.
     pub(super) chosen: Vec<Digest>,
+}
+
+impl Decision {
+    /// h.
+    pub(super) fn low(&self) -> Sequence {
+        self.stable.as_ref().map_or(Sequence(0), |stable| stable.value().sequence)
+    }
+}
+
+/// A VIEW-CHANGE that its author signed, and that a correct replica could have made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sound {
+    pub(super) signed: Signed<ViewChange>,
+    /// What proves the checkpoint from which it starts, if that is not the state before the first batch.
+    pub(super) stable: Option<Certificate<Checkpoint>>,
+}
+
+impl Sound {
+    /// What this replica said itself, or had checked, when it wrote that to its log.
+    pub(super) fn recalled(claimed: Claimed<Signed<ViewChange>>) -> Self {
+        let signed = claimed.recalled();
+        let stable = Evidence::recalled(signed.value().stable.clone());
+        Self { stable: stable.certificate().cloned(), signed }
+    }
+
+    pub(super) const fn value(&self) -> &ViewChange {
+        self.signed.value()
+    }
 }
 
 /// Decides on no more positions than fit into a window, or returns `None` if more view changes are needed.
@@ -59,14 +87,16 @@ pub(super) struct Decision {
 pub(super) fn decide<'a>(
     replicas: Replicas,
     window: u64,
-    view_changes: impl Iterator<Item = &'a ViewChange>,
+    view_changes: impl Iterator<Item = &'a Sound> + Clone,
 ) -> Option<Decision> {
-    let view_changes: &[&ViewChange] = &view_changes.collect::<Vec<_>>();
+    let proved = view_changes.clone().filter_map(|sound| sound.stable.as_ref());
+    let stable = proved.max_by_key(|stable| *stable.value()).cloned();
+    let view_changes: &[&ViewChange] = &view_changes.map(Sound::value).collect::<Vec<_>>();
     if view_changes.len() < replicas.strong() {
         return None;
     }
-    let stable = view_changes.iter().map(|vc| &vc.stable).max_by_key(|stable| stable.value)?.clone();
-    let low = stable.value.sequence;
+    let mut decision = Decision { stable, chosen: Vec::new() };
+    let low = decision.low();
     let high = view_changes.iter().filter_map(|vc| vc.prepared.last()).map(|claim| claim.sequence).max();
     let mut chosen = Vec::new();
     let mut sequence = low.next();
@@ -82,7 +112,8 @@ pub(super) fn decide<'a>(
     assert!(chosen.len() as u64 <= window, "no more is chosen than fits into the window");
     assert_ne!(chosen.last(), Some(&None), "what is free at the end is free for any batch");
     let null = Batch::null().digest();
-    Some(Decision { stable, chosen: chosen.into_iter().map(|digest| digest.unwrap_or(null)).collect() })
+    decision.chosen = chosen.into_iter().map(|digest| digest.unwrap_or(null)).collect();
+    Some(decision)
 }
 
 /// The batch that may have been committed at a position, `Some(None)` if none can have been, or `None` if that cannot
@@ -120,9 +151,9 @@ fn decide_at(replicas: Replicas, view_changes: &[&ViewChange], sequence: Sequenc
 mod tests {
     use super::super::slot::Slot;
     use super::*;
-    use crate::checkpoint::genesis;
+    use crate::auth::Signature;
     use crate::cluster::{ClientAuth, Cluster, Limits};
-    use crate::ids::{InstanceId, View};
+    use crate::ids::{InstanceId, ReplicaId, View};
     use alloc::collections::BTreeSet;
     use alloc::vec;
     use proptest::prelude::*;
@@ -131,11 +162,13 @@ mod tests {
         Claim { sequence: Sequence(sequence), digest: Digest([digest; 32]), view: View(view) }
     }
 
-    fn view_change(prepared: Vec<Claim>, pre_prepared: Vec<Claim>) -> ViewChange {
-        ViewChange { view: View(9), stable: genesis(InstanceId(1), Digest::ZERO), prepared, pre_prepared }
+    fn view_change(prepared: Vec<Claim>, pre_prepared: Vec<Claim>) -> Sound {
+        let stable = Evidence::genesis(InstanceId(1), Digest::ZERO).claim();
+        let value = ViewChange { view: View(9), stable, prepared, pre_prepared };
+        Sound::recalled(Claimed::signed(value, ReplicaId(0), Signature([0; 64])))
     }
 
-    fn decided(view_changes: &[ViewChange]) -> Option<Vec<Digest>> {
+    fn decided(view_changes: &[Sound]) -> Option<Vec<Digest>> {
         let cluster = Cluster::of([0; 16], 4).unwrap();
         decide(cluster.replicas, cluster.window(), view_changes.iter()).map(|decision| decision.chosen)
     }
@@ -258,7 +291,7 @@ mod tests {
             self.begun.1.first().copied().flatten().filter(|_| self.begun.1.len() == 1)
         }
 
-        fn view_change(&self) -> ViewChange {
+        fn view_change(&self) -> Sound {
             let claim = |(view, digest)| Claim { sequence: Sequence(1), digest, view };
             let accepted = self.chosen().map(|digest| (self.begun.0, digest)).or(self.slot.pre_prepared);
             view_change(self.slot.prepared.map(claim).into_iter().collect(), accepted.map(claim).into_iter().collect())
@@ -274,7 +307,7 @@ mod tests {
             Digest([1 + self.choose(3) as u8; 32])
         }
 
-        fn lie(&mut self, view: View) -> ViewChange {
+        fn lie(&mut self, view: View) -> Sound {
             let claim = Claim { sequence: Sequence(1), digest: self.digest(), view: View(self.choose(view.0)) };
             let claims = |told: bool| if told { vec![claim] } else { vec![] };
             view_change(claims(self.choose(2) == 0), claims(self.choose(2) == 0))
@@ -283,7 +316,7 @@ mod tests {
         /// The adversary begins a view if it can, in as many ways and at whom it likes. Who has begun it in one way may
         /// learn of others.
         fn run(&mut self, view: View) {
-            let left: Vec<ViewChange> = self.correct.iter().map(Correct::view_change).collect();
+            let left: Vec<Sound> = self.correct.iter().map(Correct::view_change).collect();
             let ways = 1 + self.choose(3);
             let mut entered = BTreeSet::new();
             for _ in 0..ways {
@@ -293,10 +326,10 @@ mod tests {
         }
 
         /// The adversary begins a view in one way, with the VIEW-CHANGEs that it likes.
-        fn begin(&mut self, view: View, left: &[ViewChange], entered: &mut BTreeSet<usize>) {
+        fn begin(&mut self, view: View, left: &[Sound], entered: &mut BTreeSet<usize>) {
             let n = self.cluster.replicas.reachable();
             let heard: Vec<bool> = (0..n).map(|_| self.choose(4) > 0).collect();
-            let mut all: Vec<ViewChange> =
+            let mut all: Vec<Sound> =
                 left.iter().zip(&heard).filter(|(_, heard)| **heard).map(|(one, _)| one.clone()).collect();
             all.extend((0..self.cluster.replicas.faults()).map(|_| self.lie(view)).collect::<Vec<_>>());
             let Some(Decision { chosen, .. }) = decide(self.cluster.replicas, self.cluster.window(), all.iter()) else {
@@ -357,7 +390,7 @@ mod tests {
             for chosen in known.collect::<BTreeSet<_>>() {
                 world.correct.iter_mut().for_each(|one| one.learn(last, chosen));
             }
-            let all: Vec<ViewChange> = world.correct.iter().map(Correct::view_change).collect();
+            let all: Vec<Sound> = world.correct.iter().map(Correct::view_change).collect();
             let decision = decide(world.cluster.replicas, world.cluster.window(), all.iter());
             prop_assert!(decision.is_some(), "{all:?}");
             let chosen = decision.unwrap().chosen.first().copied();

@@ -4,9 +4,9 @@ use super::message::{Claim, ViewChange};
 use super::recovery::UNASSIGNED;
 use super::replica::{Pbft, Phase, ViewTimer};
 use super::slot::Slot;
-use crate::auth::Signed;
 use crate::cluster::Cluster;
 use crate::ids::{ReplicaId, Sequence};
+use crate::protocols::pbft::decision::Sound;
 
 impl Pbft {
     /// See the [module](self).
@@ -58,7 +58,7 @@ impl Pbft {
             }
             Phase::Changing => {
                 assert!(begun < view, "the view has not begun");
-                let is_own = |own: &Signed<ViewChange>| own.value().view == view && own.signer() == me;
+                let is_own = |own: &Sound| own.value().view == view && own.signed.signer() == me;
                 assert!(own.is_some_and(is_own), "who has left a view says so, again and again");
                 let waits = self.view_timer.is_none_or(|timer| timer == ViewTimer::NewView);
                 assert!(waits, "nothing but the new view is waited for");
@@ -71,16 +71,16 @@ impl Pbft {
     /// PBFT 8: what was collected for views to come.
     fn check_view_changes(&self, cluster: &Cluster, me: ReplicaId) {
         for (id, signed) in &self.view_changes {
-            assert_eq!(signed.signer(), *id, "one VIEW-CHANGE of each replica");
+            assert_eq!(signed.signed.signer(), *id, "one VIEW-CHANGE of each replica");
             assert!(cluster.replicas.contains(*id), "replicas leave views");
             let is_to_come = signed.value().view > self.view || self.phase == Phase::Changing;
             assert!(is_to_come, "what is said of views that have begun is forgotten");
         }
-        let Some(ViewChange { view, stable, prepared, pre_prepared }) = self.view_changes.get(&me).map(Signed::value)
+        let Some(ViewChange { view, stable, prepared, pre_prepared }) = self.view_changes.get(&me).map(Sound::value)
         else {
             return;
         };
-        let (low, high) = (stable.value.sequence, Sequence(stable.value.sequence.0 + cluster.window()));
+        let (low, high) = (stable.claims().sequence, Sequence(stable.claims().sequence.0 + cluster.window()));
         let is_sound = |claim: &Claim| claim.view < *view && claim.sequence > low && claim.sequence <= high;
         assert!(prepared.iter().all(is_sound), "others accept what this replica says of P");
         assert!(pre_prepared.iter().all(is_sound), "others accept what this replica says of Q");

@@ -81,7 +81,7 @@ pub struct ViewChange {
     /// The view that it wants.
     pub view: View,
     /// Its stable checkpoint with the proof: h and C.
-    pub stable: Certificate<Checkpoint>,
+    pub stable: Claimed<Certificate<Checkpoint>>,
     /// Prepared: at most one per sequence number, ascending.
     pub prepared: Vec<Claim>,
     /// Pre-prepared: at most one per sequence number, ascending.
@@ -246,7 +246,7 @@ pub enum PbftMessage {
     /// I know this to be committed: f+1 of these are a proof to the receiver (pbft-F21).
     Decided(Position),
     /// A stable checkpoint with its proof.
-    Stable(Box<Certificate<Checkpoint>>),
+    Stable(Box<Claimed<Certificate<Checkpoint>>>),
     /// I lost my log, and ask at this time: what may I have said?
     Lost(Instant),
     /// Where its author is.
@@ -280,7 +280,7 @@ impl fmt::Display for PbftMessage {
             Self::Commit(vote) => write!(f, "COMMIT {} {} {:?}", vote.view, vote.sequence, vote.digest),
             Self::ViewChange(signed) => {
                 let change = &signed.claims();
-                let low = change.stable.value.sequence;
+                let low = change.stable.claims().sequence;
                 write!(f, "VIEW-CHANGE of {} for {} above {low} P [", signed.signer(), change.view)?;
                 claims(f, &change.prepared)?;
                 f.write_str("] Q [")?;
@@ -301,7 +301,7 @@ impl fmt::Display for PbftMessage {
             Self::FetchRequest(digest) => write!(f, "FETCH-REQUEST {digest:?}"),
             Self::Body(r) => write!(f, "BODY {} {} {} bytes", r.client, r.timestamp, r.operation.len()),
             Self::Decided(position) => write!(f, "DECIDED {} {:?}", position.sequence, position.digest),
-            Self::Stable(proof) => write!(f, "STABLE {} {:?}", proof.value.sequence, proof.value.root),
+            Self::Stable(proof) => write!(f, "STABLE {} {:?}", proof.claims().sequence, proof.claims().root),
             Self::Lost(question) => write!(f, "LOST at {}", question.0),
             Self::Here(here) => write!(f, "HERE {} committed {}", here.view, here.committed),
         }
@@ -419,8 +419,8 @@ mod tests {
             let claim = |sequence| Claim { sequence: Sequence(sequence), digest: Digest::ZERO, view: View(0) };
             let claims: Vec<Claim> = (1..=cluster.window()).map(claim).collect();
             let signature = Signature([0; 64]);
-            let mut stable = crate::checkpoint::genesis(InstanceId(1), Digest::ZERO);
-            stable.signatures = cluster.replicas.iter().map(|id| (id, signature)).collect();
+            let mut stable = crate::checkpoint::Evidence::genesis(InstanceId(1), Digest::ZERO).claim();
+            *stable.signatures_mut() = cluster.replicas.iter().map(|id| (id, signature)).collect();
             let value = ViewChange { view: View(1), stable, prepared: claims.clone(), pre_prepared: claims };
             let signed = |signer| Claimed::signed(value.clone(), signer, signature);
             let view_changes = cluster.replicas.iter().map(signed).collect();

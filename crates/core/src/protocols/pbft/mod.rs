@@ -123,7 +123,7 @@ pub enum PbftRecord {
     /// With it, if the batch was never accepted here: it was fetched.
     Fetched((Sequence, Arc<Batch>)),
     /// A stable checkpoint that this replica had.
-    Stable(Box<Certificate<Checkpoint>>),
+    Stable(Box<Claimed<Certificate<Checkpoint>>>),
     /// The body of a big request that an accepted batch refers to.
     Body(Box<crate::message::Request>),
     /// This replica lost its log: it abstains until it is past both marks, which it may not know yet.

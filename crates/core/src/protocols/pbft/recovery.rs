@@ -2,13 +2,12 @@
 //! (rule R of `docs/durability.md`).
 
 use super::PbftRecord;
-use super::decision::decide;
+use super::decision::{Sound, decide};
 use super::message::{NewView, PbftMessage, Position, PrePrepare, Vote};
 use super::replica::{Abstention, Ctx, Pbft, Phase};
 use super::slot::Proposed;
-use crate::auth::{Certificate, Claimed};
 use crate::batch::Batch;
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::Evidence;
 use crate::cluster::Cluster;
 use crate::ids::{ReplicaId, Sequence, View};
 use crate::protocols::total_order::{Delivery, OrderEffect};
@@ -21,10 +20,10 @@ pub(super) const UNASSIGNED: Sequence = Sequence(u64::MAX);
 
 impl Pbft {
     /// The state was restored from a snapshot: nothing at or below it is needed.
-    pub(super) fn resume_after(&mut self, certificate: Certificate<Checkpoint>) {
-        self.committed = certificate.value.sequence;
+    pub(super) fn resume_after(&mut self, evidence: Evidence) {
+        self.committed = evidence.checkpoint().sequence;
         self.next = self.committed.next();
-        self.stable = certificate;
+        self.stable = evidence;
     }
 
     /// The log is a new one.
@@ -40,13 +39,13 @@ impl Pbft {
             PbftRecord::ViewChange(signed) if signed.claims().view > self.view => {
                 self.view = signed.claims().view;
                 self.phase = Phase::Changing;
-                self.view_changes.insert(me, signed.recalled());
+                self.view_changes.insert(me, Sound::recalled(*signed));
             }
             PbftRecord::NewView(signed) if !self.begun.knows(signed.claims()) => {
                 let signed = Arc::unwrap_or_clone(signed).recalled();
                 let NewView { view, view_changes, chosen } = signed.value();
-                let values = view_changes.iter().map(Claimed::claims);
-                let mut decision = decide(self.replicas, cluster.window(), values)
+                let sound: Vec<Sound> = view_changes.iter().cloned().map(Sound::recalled).collect();
+                let mut decision = decide(self.replicas, cluster.window(), sound.iter())
                     .expect("a new view was checked before it was logged");
                 decision.chosen.clone_from(chosen);
                 if *view < self.view || *view == self.begun.view() {
@@ -64,7 +63,7 @@ impl Pbft {
             }
             PbftRecord::Committed(_) => {}
             PbftRecord::Fetched((sequence, batch)) => self.replay_batch(sequence, &batch),
-            PbftRecord::Stable(certificate) => self.logged_stable = Some(certificate),
+            PbftRecord::Stable(certificate) => self.logged_stable = Some(certificate.recalled()),
             PbftRecord::Body(request) => {
                 self.bodies.entry(request.digest()).or_insert((UNASSIGNED, *request));
             }
@@ -138,7 +137,7 @@ impl Pbft {
         if self.phase == Phase::Changing
             && let Some(mine) = self.view_changes.get(&context.me)
         {
-            let again = PbftMessage::ViewChange(Box::new(mine.claim()));
+            let again = PbftMessage::ViewChange(Box::new(mine.signed.claim()));
             context.push(OrderEffect::Broadcast(again));
         }
         self.bodies.retain(|_, (sequence, _)| *sequence != UNASSIGNED);
@@ -148,8 +147,7 @@ impl Pbft {
         }
         self.advance(context);
         // What the log proves to be stable: to be taken up if it is executed again, to be fetched if it is not.
-        let proofs = self.logged_stable.take().into_iter().map(|certificate| *certificate);
-        let proofs: Vec<_> = proofs.chain([self.stable.clone()]).collect();
+        let proofs: Vec<_> = self.logged_stable.take().into_iter().chain(self.stable.certificate().cloned()).collect();
         for certificate in proofs {
             context.push(OrderEffect::Deliver(Delivery::Proved(certificate)));
         }
@@ -200,7 +198,7 @@ impl Pbft {
         }
         if self.phase == Phase::Changing {
             let mine = self.view_changes.get(&me);
-            records.extend(mine.map(|signed| PbftRecord::ViewChange(Box::new(signed.claim()))));
+            records.extend(mine.map(|mine| PbftRecord::ViewChange(Box::new(mine.signed.claim()))));
         }
         records
     }

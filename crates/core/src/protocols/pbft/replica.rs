@@ -1,12 +1,13 @@
 //! The state of one replica, and where each input goes.
 
 use super::begun::Begun;
-use super::message::{PbftMessage, Position, ViewChange};
+use super::decision::Sound;
+use super::message::{PbftMessage, Position};
 use super::slot::Slot;
 use super::{PbftRecord, PbftTimer};
-use crate::auth::{Certificate, Signed};
+use crate::auth::{Certificate, Claimed};
 use crate::batch::{Batch, Reference};
-use crate::checkpoint::{Checkpoint, genesis};
+use crate::checkpoint::{Checkpoint, Evidence};
 use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
@@ -51,7 +52,7 @@ pub struct Pbft {
     pub(super) view: View,
     pub(super) phase: Phase,
     /// The last stable checkpoint, h, with its proof. This replica may still have to fetch its state.
-    pub(super) stable: Certificate<Checkpoint>,
+    pub(super) stable: Evidence,
     /// The last batch delivered for good; no gap before it.
     pub(super) committed: Sequence,
     /// The batch after `committed`, if it was delivered tentatively.
@@ -68,7 +69,7 @@ pub struct Pbft {
     /// How many requests it put into the last batch.
     pub(super) last_proposed: usize,
     /// The newest VIEW-CHANGE of each replica, for views that have not begun here.
-    pub(super) view_changes: BTreeMap<ReplicaId, Signed<ViewChange>>,
+    pub(super) view_changes: BTreeMap<ReplicaId, Sound>,
     /// How the last view began of which this replica knows that: for those who missed it. In the normal phase it is the
     /// current one.
     pub(super) begun: Begun,
@@ -92,7 +93,7 @@ pub struct Pbft {
     pub(super) last_time: Instant,
     pub(super) view_changes_started: u64,
     /// The stable checkpoint that the log names: to be taken up once what it covers is executed again.
-    pub(super) logged_stable: Option<Box<Certificate<Checkpoint>>>,
+    pub(super) logged_stable: Option<Certificate<Checkpoint>>,
     /// Whether no INIT was delivered yet. Nothing can be executed before, no checkpoint either, so batches without
     /// one could fill the window for ever.
     pub(super) awaits_init: bool,
@@ -116,7 +117,7 @@ impl Pbft {
             replicas,
             view,
             phase: Phase::Normal,
-            stable: genesis(number, root),
+            stable: Evidence::genesis(number, root),
             committed: Sequence(0),
             tentative: None,
             slots: BTreeMap::new(),
@@ -146,13 +147,13 @@ impl Pbft {
 
     /// h: the last stable checkpoint.
     pub fn low_water_mark(&self) -> Sequence {
-        self.stable.value.sequence
+        self.stable.checkpoint().sequence
     }
 
     /// Somebody proved that this checkpoint is stable.
     pub(super) fn raise_low_water_mark(&mut self, certificate: &Certificate<Checkpoint>) {
-        if certificate.value.sequence > self.low_water_mark() {
-            self.stable = certificate.clone();
+        if certificate.value().sequence > self.low_water_mark() {
+            self.stable = Evidence::Certified(certificate.clone());
         }
     }
 
@@ -177,8 +178,8 @@ impl Pbft {
         if self.tentative.is_some() { self.committed.next() } else { self.committed }
     }
 
-    /// The last stable checkpoint's certificate.
-    pub const fn stable_certificate(&self) -> &Certificate<Checkpoint> {
+    /// The last stable checkpoint, with what proves it.
+    pub const fn stable_checkpoint(&self) -> &Evidence {
         &self.stable
     }
 
@@ -243,8 +244,8 @@ impl TotalOrder for Pbft {
         Self::new(what, root, lost_log)
     }
 
-    fn restored(&mut self, certificate: Certificate<Checkpoint>) {
-        self.resume_after(certificate);
+    fn restored(&mut self, evidence: Evidence) {
+        self.resume_after(evidence);
     }
 
     fn lose_log(&mut self) {
@@ -309,8 +310,8 @@ impl TotalOrder for Pbft {
     }
 
     fn stable(&mut self, context: &mut Ctx<'_>, certificate: &Certificate<Checkpoint>) {
-        assert!(certificate.value.sequence <= self.committed, "stable here means executed here");
-        context.push(OrderEffect::Persist(PbftRecord::Stable(Box::new(certificate.clone()))));
+        assert!(certificate.value().sequence <= self.committed, "stable here means executed here");
+        context.push(OrderEffect::Persist(PbftRecord::Stable(Box::new(certificate.claim()))));
         self.raise_low_water_mark(certificate);
         self.collect_garbage(context.cluster);
         self.accept_waiting(context);
@@ -320,7 +321,7 @@ impl TotalOrder for Pbft {
 
     fn installed(&mut self, context: &mut Ctx<'_>, certificate: &Certificate<Checkpoint>) {
         self.pool.forget(context.is_over);
-        self.go_on_after(certificate.value.sequence);
+        self.go_on_after(certificate.value().sequence);
         // That state includes the init history.
         self.awaits_init = false;
         self.raise_low_water_mark(certificate);
@@ -395,16 +396,15 @@ impl Pbft {
     }
 
     /// Somebody has a stable checkpoint that may be ahead of ours.
-    fn on_stable(&mut self, context: &mut Ctx<'_>, from: ReplicaId, certificate: Certificate<Checkpoint>) {
-        if certificate.value.sequence <= self.low_water_mark() {
+    fn on_stable(&mut self, context: &mut Ctx<'_>, from: ReplicaId, shown: Claimed<Certificate<Checkpoint>>) {
+        if shown.claims().sequence <= self.low_water_mark() {
             return;
         }
-        if certificate.value.instance != context.instance
-            || !context.keyring.check_certificate(&certificate, self.replicas.strong())
-        {
-            context.reject(from, Rejection::BadCertificate);
-            return;
-        }
+        let here = Some(shown).filter(|shown| shown.claims().instance == context.instance);
+        let checked = here.and_then(|shown| context.keyring.verify_certificate(shown, self.replicas.strong()));
+        let Some(certificate) = checked else {
+            return context.reject(from, Rejection::BadCertificate);
+        };
         context.push(OrderEffect::Deliver(Delivery::Proved(certificate)));
     }
 

@@ -133,7 +133,7 @@ impl Pbft {
         let times = before.map_or(0, |(_, times)| times.wrapping_add(1));
         self.status.answered.insert(from, (context.now, times));
         if theirs.stable < self.low_water_mark() {
-            context.push(OrderEffect::Send(from, PbftMessage::Stable(Box::new(self.stable.clone()))));
+            context.push(OrderEffect::Send(from, PbftMessage::Stable(Box::new(self.stable.claim()))));
         }
         context.push(OrderEffect::VoteAgain(from, theirs.stable.max(self.low_water_mark())));
         self.help_with_view(context, from, &theirs, times);
@@ -155,7 +155,7 @@ impl Pbft {
         }
         let behind = theirs.view < self.view || (theirs.view == self.view && theirs.changing);
         if let Some(mine) = self.view_changes.get(&context.me).filter(|_| behind && self.phase == Phase::Changing) {
-            context.push(OrderEffect::Send(from, PbftMessage::ViewChange(Box::new(mine.claim()))));
+            context.push(OrderEffect::Send(from, PbftMessage::ViewChange(Box::new(mine.signed.claim()))));
         }
     }
 

@@ -1,12 +1,13 @@
 //! View change: PBFT 7 to 10 of the [module](super).
 
-use super::decision::{Decision, decide};
+use super::decision::{Decision, Sound, decide};
 use super::message::{Claim, NewView, PbftMessage, Status, ViewChange, positions};
 use super::replica::{Ctx, Pbft, Phase, ViewTimer};
 use super::slot::Proposed;
 use super::{PbftRecord, PbftTimer};
-use crate::auth::{Claimed, Signed};
+use crate::auth::{Certificate, Claimed, Signed};
 use crate::batch::Batch;
+use crate::checkpoint::Checkpoint;
 use crate::digest::Digest;
 use crate::ids::{ReplicaId, Sequence, View};
 use crate::notice::Notice;
@@ -51,7 +52,7 @@ impl Pbft {
         let signed = context.keyring.sign(self.my_view_change());
         context.push(OrderEffect::Persist(PbftRecord::ViewChange(Box::new(signed.claim()))));
         context.push(OrderEffect::Broadcast(PbftMessage::ViewChange(Box::new(signed.claim()))));
-        self.view_changes.insert(context.me, signed);
+        self.view_changes.insert(context.me, Sound { signed, stable: self.stable.certificate().cloned() });
         self.on_more_view_changes(context);
     }
 
@@ -71,7 +72,7 @@ impl Pbft {
         accepted.extend(self.begun.chosen_above(low).map(|(sequence, digest)| (sequence, (begun, digest))));
         let claim = |(sequence, (view, digest))| Claim { sequence, digest, view };
         let pre_prepared = accepted.into_iter().map(claim).collect();
-        ViewChange { view: self.view, stable: self.stable.clone(), prepared, pre_prepared }
+        ViewChange { view: self.view, stable: self.stable.claim(), prepared, pre_prepared }
     }
 
     /// PBFT 8. Somebody leaves its view.
@@ -87,14 +88,15 @@ impl Pbft {
         if begun || known.is_some_and(|known| known >= wanted) {
             return;
         }
-        if signed.signer() == context.me || !self.is_well_formed(context, signed.claims()) {
+        let others = Some(&signed).filter(|signed| signed.signer() != context.me);
+        let Some(stable) = others.and_then(|signed| self.prove(context, signed.claims())) else {
             return context.reject(from, Rejection::BadViewChange);
-        }
+        };
         let Some(signed) = context.keyring.verify(signed) else {
             return context.reject(from, Rejection::BadSignature);
         };
         context.step("PBFT 8");
-        self.view_changes.insert(signed.signer(), signed);
+        self.view_changes.insert(signed.signer(), Sound { signed, stable });
         self.leave_with_others(context);
         self.on_more_view_changes(context);
     }
@@ -108,7 +110,7 @@ impl Pbft {
         if let Some((view, reason)) = self.left_by_primary(context).filter(|(view, _)| self.may_vote_in(*view)) {
             // Others may not have heard it, and must not be left behind.
             let primary = &self.view_changes[&self.replicas.primary(self.view)];
-            context.push(OrderEffect::Broadcast(PbftMessage::ViewChange(Box::new(primary.claim()))));
+            context.push(OrderEffect::Broadcast(PbftMessage::ViewChange(Box::new(primary.signed.claim()))));
             self.start_view_change(context, view, reason);
         } else if views.len() >= self.replicas.weak() && self.may_vote_in(views[0]) {
             self.start_view_change(context, views[0], "f+1 replicas ask for another view");
@@ -156,24 +158,26 @@ impl Pbft {
         }
     }
 
-    /// Whether a view change could have been made by a correct replica, its signature apart.
-    fn is_well_formed(&self, context: &Ctx<'_>, view_change: &ViewChange) -> bool {
-        let low = view_change.stable.value.sequence;
+    /// Whether a view change could have been made by a correct replica, its signature apart; and what proves the
+    /// checkpoint from which it starts, if that is not the state before the first batch.
+    fn prove(&self, context: &Ctx<'_>, view_change: &ViewChange) -> Option<Option<Certificate<Checkpoint>>> {
+        let (stable, strong) = (&view_change.stable, self.replicas.strong());
+        let low = stable.claims().sequence;
         let in_window = |claim: &Claim| {
             claim.sequence > low
                 && claim.sequence.0 <= low.0 + context.cluster.window()
                 && claim.view < view_change.view
         };
-        let proved = if low == Sequence(0) {
-            view_change.stable.signatures.is_empty()
+        let proof = if low == Sequence(0) {
+            stable.signatures().is_empty().then_some(None)
         } else {
-            view_change.stable == self.stable
-                || context.keyring.check_certificate(&view_change.stable, self.replicas.strong())
+            let known = self.stable.certificate().filter(|known| stable.says(known)).cloned();
+            known.or_else(|| context.keyring.verify_certificate(stable.clone(), strong)).map(Some)
         };
-        view_change.stable.value.instance == context.instance
-            && proved
+        let is_sound = stable.claims().instance == context.instance
             && view_change.prepared.iter().all(in_window)
-            && view_change.pre_prepared.iter().all(in_window)
+            && view_change.pre_prepared.iter().all(in_window);
+        proof.filter(|_| is_sound)
     }
 
     /// When 2f+1 have left for this view or a later one, the new primary has to begin it in time; until then nobody
@@ -200,10 +204,8 @@ impl Pbft {
             return;
         }
         let of_view = self.view_changes.values().filter(|known| known.value().view == self.view);
-        let mut view_changes: Vec<Signed<ViewChange>> = of_view.cloned().collect();
-        let Some(mut decision) =
-            decide(self.replicas, context.cluster.window(), view_changes.iter().map(Signed::value))
-        else {
+        let mut view_changes: Vec<Sound> = of_view.cloned().collect();
+        let Some(mut decision) = decide(self.replicas, context.cluster.window(), view_changes.iter()) else {
             return;
         };
         let missing = self.missing(context, &decision);
@@ -211,8 +213,8 @@ impl Pbft {
             // Nobody may have what a liar says to have prepared. A correct replica has it, so the rest decides
             // without any liar's word when all that the correct ones have is here.
             let lacks = |claim: &Claim| missing.contains(&(claim.sequence, claim.digest));
-            view_changes.retain(|signed| !signed.value().prepared.iter().any(lacks));
-            match decide(self.replicas, context.cluster.window(), view_changes.iter().map(Signed::value)) {
+            view_changes.retain(|sound| !sound.value().prepared.iter().any(lacks));
+            match decide(self.replicas, context.cluster.window(), view_changes.iter()) {
                 Some(rest) if self.missing(context, &rest).is_empty() => decision = rest,
                 _ => return,
             }
@@ -222,7 +224,7 @@ impl Pbft {
             decision.chosen.resize(filled, Batch::null().digest());
         }
         context.step("PBFT 9");
-        let view_changes = view_changes.into_iter().map(Claimed::from).collect();
+        let view_changes = view_changes.into_iter().map(|sound| sound.signed.into()).collect();
         let new_view = NewView { view: self.view, view_changes, chosen: decision.chosen.clone() };
         let signed = context.keyring.sign(new_view);
         let claim = Arc::new(signed.claim());
@@ -234,7 +236,7 @@ impl Pbft {
     /// The batches that the new view needs and that are not at hand, bodies included; asks for them.
     fn missing(&mut self, context: &mut Ctx<'_>, decision: &Decision) -> Vec<(Sequence, Digest)> {
         let mut missing = Vec::new();
-        for (sequence, digest) in positions(decision.stable.value.sequence, &decision.chosen) {
+        for (sequence, digest) in positions(decision.low(), &decision.chosen) {
             let complete = match self.batch(digest) {
                 Some(batch) => self.gather_bodies(context, sequence, &batch),
                 None => sequence <= self.committed,
@@ -271,14 +273,14 @@ impl Pbft {
         if view >= self.view && !is_last {
             return self.enter_view(context, signed, &decision);
         }
-        let proved = decision.stable.value.sequence > self.low_water_mark();
+        let proved = decision.stable.clone().filter(|_| decision.low() > self.low_water_mark());
         self.learn_view(signed, &decision);
         if !is_last {
             context.push(OrderEffect::Notify(Notice::ViewMissed { view }));
         }
         self.undo_what_is_void(context);
-        if proved {
-            context.push(OrderEffect::Deliver(Delivery::Proved(decision.stable)));
+        if let Some(certificate) = proved {
+            context.push(OrderEffect::Deliver(Delivery::Proved(certificate)));
         }
     }
 
@@ -292,17 +294,20 @@ impl Pbft {
         }
         let signed = context.keyring.verify_in_place(claim).ok_or(Rejection::BadSignature)?;
         let new_view = signed.value();
-        let is_sound = |vc: &Claimed<Signed<ViewChange>>| {
-            vc.claims().view == new_view.view
-                && (self.view_changes.get(&vc.signer()).is_some_and(|known| vc.says(known))
-                    || self.is_well_formed(context, vc.claims()) && context.keyring.verify_in_place(vc).is_some())
+        let check = |vc: &Claimed<Signed<ViewChange>>| {
+            if vc.claims().view != new_view.view {
+                return None;
+            }
+            let known = self.view_changes.get(&vc.signer()).filter(|known| vc.says(&known.signed)).cloned();
+            known.or_else(|| {
+                let stable = self.prove(context, vc.claims())?;
+                Some(Sound { signed: context.keyring.verify_in_place(vc)?.clone(), stable })
+            })
         };
-        if !new_view.view_changes.iter().all(is_sound) {
-            return Err(Rejection::BadViewChange);
-        }
-        let values = new_view.view_changes.iter().map(Claimed::claims);
-        let Decision { stable, chosen } =
-            decide(self.replicas, context.cluster.window(), values).ok_or(Rejection::BadViewChange)?;
+        let sound: Option<Vec<Sound>> = new_view.view_changes.iter().map(check).collect();
+        let sound = sound.ok_or(Rejection::BadViewChange)?;
+        let decision = decide(self.replicas, context.cluster.window(), sound.iter()).ok_or(Rejection::BadViewChange)?;
+        let Decision { stable, chosen } = decision;
         // Where nothing prepared the null batch is as good as none.
         let null = Batch::null().digest();
         let is_filled =
@@ -318,14 +323,14 @@ impl Pbft {
     /// Both: the chosen batches are proposed again, everything else of earlier views that was only proposed is void.
     /// The  window moves to the stable checkpoint that was proved, whether or not its state is here yet.
     fn enter_view(&mut self, context: &mut Ctx<'_>, signed: Signed<NewView>, decision: &Decision) {
-        let proved = decision.stable.value.sequence > self.low_water_mark();
+        let proved = decision.stable.clone().filter(|_| decision.low() > self.low_water_mark());
         self.install_view(signed, decision);
         self.since = context.now;
         context.push(OrderEffect::CancelTimer(PbftTimer::View));
         context.push(OrderEffect::Notify(Notice::ViewEntered { view: self.view }));
         self.undo_what_is_void(context);
-        if proved {
-            context.push(OrderEffect::Deliver(Delivery::Proved(decision.stable.clone())));
+        if let Some(certificate) = proved {
+            context.push(OrderEffect::Deliver(Delivery::Proved(certificate)));
         }
         self.collect_garbage(context.cluster);
         self.prune_batches();
@@ -357,7 +362,7 @@ impl Pbft {
     pub(super) fn learn_view(&mut self, signed: Signed<NewView>, decision: &Decision) {
         assert!(signed.value().view <= self.view, "whoever knows how a view began is in it, or beyond");
         self.begun.learn(signed, decision);
-        self.raise_low_water_mark(&decision.stable);
+        decision.stable.iter().for_each(|certificate| self.raise_low_water_mark(certificate));
         for (sequence, slot) in self.slots.range_mut(self.begun.low().next()..) {
             slot.refute(self.begun.view(), self.begun.chosen(*sequence));
         }
@@ -380,7 +385,7 @@ impl Pbft {
         }
         self.wanted_bodies.clear();
         self.pool.forget_proposals();
-        let low = decision.stable.value.sequence;
+        let low = decision.low();
         for (sequence, digest) in positions(low, &decision.chosen) {
             if sequence <= self.low_water_mark() {
                 continue;

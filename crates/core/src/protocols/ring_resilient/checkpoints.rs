@@ -16,7 +16,7 @@ use crate::service::Service;
 use crate::stop::StopReason;
 use crate::switching::certificate::Stable;
 use crate::switching::report::CHECKPOINTS_MAX;
-use crate::switching::{AbortReport, Certificates, HistoryRecord, Surroundings};
+use crate::switching::{AbortReport, Certificates, Certified, HistoryRecord, Surroundings};
 use crate::time::Duration;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -140,10 +140,11 @@ impl<S: Service> RingResilient<S> {
         let all = self.peers.values().flat_map(|peer| &peer.votes).chain(&self.votes);
         let equal = all.filter(|vote| *vote.value() == value);
         // By signer: nobody counts twice.
-        let signatures: BTreeMap<_, _> = equal.map(|vote| (vote.signer(), vote.signature())).collect();
-        if signatures.len() >= self.base.what.replicas.strong() {
-            let signatures = signatures.into_iter().take(self.base.what.replicas.strong()).collect();
-            self.anchor(s, Certificate { value, signatures });
+        let equal: BTreeMap<_, _> = equal.map(|vote| (vote.signer(), vote)).collect();
+        let strong = self.base.what.replicas.strong();
+        if equal.len() >= strong {
+            let certificate = Certificate::tally(equal.into_iter().take(strong).map(|(_, vote)| vote.clone()), strong);
+            self.anchor(s, certificate);
         }
     }
 
@@ -154,7 +155,7 @@ impl<S: Service> RingResilient<S> {
         from: ReplicaId,
         certificate: Certificate<Stable>,
     ) {
-        let Stable { instance, boundary, .. } = certificate.value;
+        let Stable { instance, boundary, .. } = *certificate.value();
         if self.base.is_stopped() || boundary.position <= self.base.ledger.log.anchor().position {
             return;
         }
@@ -167,7 +168,7 @@ impl<S: Service> RingResilient<S> {
     /// Resilient 6: 2f+1 have executed this: it is certain. A replica whose log goes elsewhere, or not so far, has to
     /// jump.
     fn anchor(&mut self, s: &mut Surroundings<'_, impl Speaker>, certificate: Certificate<Stable>) {
-        let boundary = certificate.value.boundary;
+        let boundary = certificate.value().boundary;
         let log = &self.base.ledger.log;
         let before = log.anchor().position;
         // One below the init history's end says nothing of the rest of it: see `match_commits`.
@@ -196,7 +197,7 @@ impl<S: Service> RingResilient<S> {
         self.votes.retain(|vote| vote.value().boundary.position > boundary.position);
         self.doubt.take_if(|doubt| doubt.position <= boundary.position);
         self.peers.values_mut().for_each(|peer| peer.forget_below(boundary.position));
-        s.append(self.base.what.number, HistoryRecord::Stable(certificate.clone()));
+        s.append(self.base.what.number, HistoryRecord::Stable(certificate.claim()));
         self.stable = Some(certificate);
         let instance = self.base.what.number;
         s.out.notify(Notice::Anchored { instance, position: boundary.position, root: boundary.root });
@@ -215,31 +216,32 @@ impl<S: Service> RingResilient<S> {
         for timer in [ResilientTimer::Patience, ResilientTimer::Repeat] {
             s.cancel_timer(timer);
         }
-        let report = self.final_report();
-        self.base.stop_with(s, reason, report);
+        let (report, proves) = self.final_report();
+        self.base.stop_with(s, reason, report, proves);
     }
 
     /// What is certified; before anything is, the init history.
-    fn final_report(&self) -> AbortReport {
+    fn final_report(&self) -> (AbortReport, Certified) {
         let log = &self.base.ledger.log;
         let anchor = log.anchor();
         let stable = self.base.ledger.certificate().cloned();
-        let prepared = self.prepared.clone().filter(|certificate| certificate.value.position > anchor.position);
+        let prepared = self.prepared.clone().filter(|certificate| certificate.value().position > anchor.position);
         let end = match &prepared {
-            Some(certificate) => certificate.value.position,
+            Some(certificate) => certificate.value().position,
             None if self.stable.is_some() => anchor.position,
             None => self.base.init().0.max(anchor.position),
         };
         assert!(end >= anchor.position && end <= log.length(), "what is reported is logged");
         let listed = log.after(anchor.position).take((end - anchor.position) as usize);
-        AbortReport {
+        let report = AbortReport {
             instance: self.base.what.number,
             anchor,
             boundaries: log.boundaries().iter().filter(|boundary| boundary.position <= end).copied().collect(),
             digests: listed.map(|logged| logged.digest).collect(),
             low_load: false,
-            certificates: Certificates { prepared, stable },
-        }
+            certificates: Certificates::default(),
+        };
+        (report, Certified { prepared, stable })
     }
 
     /// Whether this replica waits for anything.
@@ -267,7 +269,7 @@ impl<S: Service> RingResilient<S> {
         let status = Status {
             opened: self.opened,
             logged: self.base.ledger.log.length(),
-            prepared: self.prepared.as_ref().map(|certificate| certificate.value.position),
+            prepared: self.prepared.as_ref().map(|certificate| certificate.value().position),
             committed: self.committed,
             anchor: self.base.ledger.log.anchor().position,
         };
@@ -348,8 +350,8 @@ impl<S: Service> RingResilient<S> {
         // Who lacks nothing is not told that again before the pause is over.
         (peer.told, peer.told_until) = (Some(s.now), next.last().copied());
         let to = Destination::Replica(from);
-        if let Some(stable) = self.stable.clone().filter(|stable| stable.value.boundary.position > status.anchor) {
-            self.send(s, to, ResilientMessage::Stable(stable));
+        if let Some(stable) = self.stable.clone().filter(|stable| stable.value().boundary.position > status.anchor) {
+            self.send(s, to, ResilientMessage::Stable(stable.into()));
         }
         self.vote_for_inherited(s, to, status.anchor);
         if self.leads(s) {
@@ -387,7 +389,7 @@ impl<S: Service> RingResilient<S> {
         status: &Status,
         next: Option<u64>,
     ) {
-        let Some(certified) = self.prepared.as_ref().map(|certificate| certificate.value.position) else { return };
+        let Some(certified) = self.prepared.as_ref().map(|certificate| certificate.value().position) else { return };
         let begin = self.base.init().0;
         let positions = [Some(certified), Some(status.logged), next].into_iter().flatten();
         let positions: BTreeSet<u64> = positions.map(|position| position.min(certified)).collect();

@@ -57,14 +57,14 @@ impl<S: Service> RingResilient<S> {
         let anchor = log.anchor();
         if let Some(prepared) = &self.prepared {
             prepared.check_invariants(cluster, cluster.replicas.strong());
-            assert!(prepared.value.position <= log.length(), "what is certified is logged here");
-            let here = log.history_at(prepared.value.position);
-            assert!(here.is_none_or(|here| here == prepared.value.history), "one history is certified");
+            assert!(prepared.value().position <= log.length(), "what is certified is logged here");
+            let here = log.history_at(prepared.value().position);
+            assert!(here.is_none_or(|here| here == prepared.value().history), "one history is certified");
         }
         if let Some(stable) = &self.stable {
             stable.check_invariants(cluster, cluster.replicas.strong());
-            assert_eq!(stable.value.boundary, anchor, "what proves the anchor is kept");
-            assert_eq!(stable.value.instance, self.base.what.number, "it was reached in this instance");
+            assert_eq!(stable.value().boundary, anchor, "what proves the anchor is kept");
+            assert_eq!(stable.value().instance, self.base.what.number, "it was reached in this instance");
         }
         assert!(self.votes.iter().all(|vote| vote.signer() == me), "a replica signs its own checkpoints");
         let positions = || self.votes.iter().map(|vote| vote.value().boundary.position);

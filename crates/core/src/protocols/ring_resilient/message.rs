@@ -91,7 +91,7 @@ pub enum ResilientMessage {
     /// A replica to others: it lacks these requests.
     Fetch(Fetch),
     /// A replica to one that is behind: 2f+1 have signed this checkpoint.
-    Stable(Certificate<Stable>),
+    Stable(Claimed<Certificate<Stable>>),
 }
 wire_enum!(ResilientMessage {
     1 => Order,
@@ -137,7 +137,7 @@ impl fmt::Display for Resilient {
                 write!(f, "RING-STATUS {instance} p{anchor}..p{logged} prepared p{prepared} committed p{committed}")
             }
             ResilientMessage::Stable(certificate) => {
-                let Boundary { position, history, .. } = certificate.value.boundary;
+                let Boundary { position, history, .. } = certificate.claims().boundary;
                 write!(f, "RING-STABLE {instance} p{position} {history:?}")
             }
             ResilientMessage::Fetch(fetch) => write!(f, "RING-FETCH {instance} {} requests", fetch.0.len()),

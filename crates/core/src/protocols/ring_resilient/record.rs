@@ -1,6 +1,6 @@
 //! What a resilient ring must not forget besides its history.
 
-use crate::auth::Certificate;
+use crate::auth::{Certificate, Claimed};
 use crate::switching::RECORD_ALLOWANCE;
 use crate::switching::certificate::Prepared;
 use crate::wire::{Reader, Sink, Wire, WireError};
@@ -9,7 +9,7 @@ use crate::wire::{Reader, Sink, Wire, WireError};
 #[derive(Clone, Debug)]
 pub enum ResilientRecord {
     /// This replica holds this certificate for what it has logged.
-    Prepared(Certificate<Prepared>),
+    Prepared(Claimed<Certificate<Prepared>>),
     /// Everything up to this position is committed. Nothing waits for it.
     Committed(u64),
 }

@@ -23,7 +23,8 @@ impl<S: Service> RingResilient<S> {
                 }
             }
             HistoryRecord::Stable(certificate) => {
-                let Stable { instance, boundary, .. } = certificate.value;
+                let certificate = certificate.recalled();
+                let Stable { instance, boundary, .. } = *certificate.value();
                 let ledger = &mut self.base.ledger;
                 let is_here = ledger.estate.version(Sequence(boundary.position)).is_some();
                 if is_here && ledger.log.history_at(boundary.position) == Some(boundary.history) {
@@ -40,7 +41,7 @@ impl<S: Service> RingResilient<S> {
     /// The same, of what only a resilient ring logs.
     pub(crate) fn replay_own(&mut self, cluster: &Cluster, record: ResilientRecord) {
         match record {
-            ResilientRecord::Prepared(certificate) => self.prepared = Some(certificate),
+            ResilientRecord::Prepared(certificate) => self.prepared = Some(certificate.recalled()),
             ResilientRecord::Committed(position) => self.replay_commit(cluster, position),
         }
     }
@@ -98,10 +99,10 @@ impl<S: Service> RingResilient<S> {
         R: From<HistoryRecord> + From<ResilientRecord>,
     {
         let opened = self.opened.then(|| HistoryRecord::Logged(Vec::new()).into());
-        let prepared = self.prepared.clone().map(|certificate| ResilientRecord::Prepared(certificate).into());
+        let prepared = self.prepared.clone().map(|certificate| ResilientRecord::Prepared(certificate.into()).into());
         let committed = self.committed.map(|position| ResilientRecord::Committed(position).into());
         let stable = self.base.ledger.certificate().cloned();
-        let stable = stable.map(|certificate| HistoryRecord::Stable(certificate).into());
+        let stable = stable.map(|certificate| HistoryRecord::Stable(certificate.into()).into());
         opened.into_iter().chain(prepared).chain(committed).chain(stable).collect()
     }
 }

@@ -34,7 +34,7 @@ impl<S: Service> RingResilient<S> {
         self.progress = s.now;
         if self.opened {
             self.find_slots();
-            let certified = self.prepared.as_ref().map(|certificate| certificate.value.position);
+            let certified = self.prepared.as_ref().map(|certificate| certificate.value().position);
             let uncertified: Vec<u64> = self.slots.keys().copied().filter(|end| Some(*end) > certified).collect();
             for end in uncertified {
                 self.own_prepare(s, end);

@@ -96,16 +96,15 @@ impl<S: Service> RingResilient<S> {
     pub(super) fn try_prepare(&mut self, s: &mut Surroundings<'_, impl Speaker>, end: u64) {
         self.take_ahead(s, end);
         self.match_commits();
-        let is_higher = self.prepared.as_ref().is_none_or(|certificate| certificate.value.position < end);
+        let is_higher = self.prepared.as_ref().is_none_or(|certificate| certificate.value().position < end);
         let enough = |slot: &&Slot| slot.prepares.len() >= self.base.what.replicas.strong();
         if let Some(slot) = self.slots.get(&end).filter(enough).filter(|_| is_higher) {
             s.step("Resilient 4");
             let value = Prepared { instance: self.base.what.number, position: end, history: slot.history };
-            let signatures = slot.prepares.values().map(|signed| (signed.signer(), signed.signature()));
-            let certificate =
-                Certificate { value, signatures: signatures.take(self.base.what.replicas.strong()).collect() };
+            let strong = self.base.what.replicas.strong();
+            let certificate = Certificate::tally(slot.prepares.values().take(strong).cloned(), strong);
             assert!(end <= self.base.ledger.log.length(), "this replica has logged what is certified");
-            s.persist(self.base.what.number, ResilientRecord::Prepared(certificate.clone()));
+            s.persist(self.base.what.number, ResilientRecord::Prepared(certificate.claim()));
             self.prepared = Some(certificate);
             self.send(
                 s,
@@ -158,7 +157,7 @@ impl<S: Service> RingResilient<S> {
 
     /// Resilient 5: the longest history for which 2f+1 hold a certificate.
     fn count_commits(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
-        let own = self.prepared.as_ref().map(|certificate| certificate.value.position);
+        let own = self.prepared.as_ref().map(|certificate| certificate.value().position);
         let mut claims: Vec<Option<u64>> = self.peers.values().map(|peer| peer.committed).chain([own]).collect();
         claims.sort_unstable_by_key(|claim| core::cmp::Reverse(*claim));
         if let Some(Some(position)) = claims.get(self.base.what.replicas.strong() - 1) {

@@ -2,7 +2,6 @@
 
 use super::lightweight::Checkpoints;
 use super::speaker::Speaker;
-use crate::auth::Signed;
 use crate::checkpoint::Tree;
 use crate::clients::Freshness;
 use crate::cluster::Cluster;
@@ -15,7 +14,7 @@ use crate::schedule::Specification;
 use crate::service::{Proposal, Service};
 use crate::stop::{StopReason, SwitchReason};
 use crate::switching::report::CHECKPOINTS_MAX;
-use crate::switching::{AbortReport, Certificates, HistoryRecord, Ledger, Surroundings};
+use crate::switching::{AbortReport, Certificates, Certified, CheckedReport, HistoryRecord, Ledger, Surroundings};
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -34,7 +33,7 @@ macro_rules! as_its_speculation {
             &self.base.what
         }
 
-        fn report(&self) -> Option<&$crate::auth::Signed<$crate::switching::AbortReport>> {
+        fn report(&self) -> Option<&$crate::switching::CheckedReport> {
             self.base.report()
         }
 
@@ -46,9 +45,9 @@ macro_rules! as_its_speculation {
             self.base.ledger.log.retain(entries);
         }
 
-        fn begin_with(&mut self, _proof: alloc::sync::Arc<$crate::switching::Proof>) {}
+        fn begin_with(&mut self, _proof: $crate::switching::Proof) {}
 
-        fn restored(&mut self, _certificate: $crate::auth::Certificate<$crate::checkpoint::Checkpoint>) {}
+        fn restored(&mut self, _evidence: $crate::checkpoint::Evidence) {}
 
         fn lose_log(&mut self) -> bool {
             false
@@ -88,7 +87,7 @@ pub(crate) struct Speculation<S> {
     /// L0 and the history's digest there: where this instance began.
     pub(super) init: (u64, Digest),
     pub(super) checkpoints: Checkpoints,
-    pub(super) report: Option<Signed<AbortReport>>,
+    pub(super) report: Option<CheckedReport>,
     /// Why this replica stopped, once it has.
     pub(super) stop_reason: Option<StopReason>,
     /// Clients with a request that is logged and not executed yet.
@@ -164,7 +163,7 @@ impl<S: Service> Speculation<S> {
     }
 
     /// The abort report, once stopped.
-    pub(crate) const fn report(&self) -> Option<&Signed<AbortReport>> {
+    pub(crate) const fn report(&self) -> Option<&CheckedReport> {
         self.report.as_ref()
     }
 
@@ -341,11 +340,13 @@ impl<S: Service> Speculation<S> {
                     }
                 }
             }
-            HistoryRecord::Stable(certificate) => self.ledger.certify(certificate),
+            HistoryRecord::Stable(certificate) => self.ledger.certify(certificate.recalled()),
             HistoryRecord::Anchored(boundary) if self.ledger.log.boundaries().contains(&boundary) => {
                 self.ledger.anchor_at(boundary);
             }
-            HistoryRecord::Stopped(report) => self.report = Some(Arc::unwrap_or_clone(report).recalled()),
+            HistoryRecord::Stopped(report) => {
+                self.report = Some(CheckedReport::recalled(Arc::unwrap_or_clone(report)));
+            }
             _ => {}
         }
     }
@@ -364,21 +365,23 @@ impl<S: Service> Speculation<S> {
             boundaries: log.boundaries().to_vec(),
             digests: log.after(log.anchor().position).map(|logged| logged.digest).collect(),
             low_load,
-            certificates: Certificates { prepared: None, stable: self.ledger.certificate().cloned() },
+            certificates: Certificates::default(),
         };
-        self.stop_with(s, reason, report);
+        let proves = Certified { prepared: None, stable: self.ledger.certificate().cloned() };
+        self.stop_with(s, reason, report, proves);
     }
 
-    /// Stops for good, and says this.
+    /// Stops for good, and says this, with what proves it.
     pub(crate) fn stop_with(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker>,
         reason: StopReason,
         report: AbortReport,
+        proves: Certified,
     ) {
         assert!(!self.is_stopped(), "a report is never made differently (abs-P4)");
         assert_eq!(report.instance, self.what.number, "the report is about this instance");
-        let report = s.keyring.sign(report);
+        let report = CheckedReport::sign(s.keyring, report, proves);
         let record = HistoryRecord::Stopped(Arc::new(report.claim()));
         s.persist(self.what.number, record);
         s.out.notify(Notice::Stopped { instance: self.what.number, reason });

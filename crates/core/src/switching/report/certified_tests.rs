@@ -1,11 +1,13 @@
 //! The rule for the resilient ring: what 2f+1 reports certify, whatever f liars make of it (ring-F5, ring-A9).
 
+use super::paths::Paths;
 use super::*;
 use crate::cluster::{ClientAuth, Limits};
 use crate::digest::Domain;
-use crate::ids::Principal;
+use crate::ids::{Principal, ReplicaId};
 use crate::schedule::{Part, Protocol, Schedule};
 use crate::testing::net::{cluster, keyring};
+use alloc::sync::Arc;
 use alloc::vec;
 
 const INSTANCE: InstanceId = InstanceId(1);
@@ -33,17 +35,16 @@ impl Signers {
         Self { cluster, keyrings }
     }
 
-    fn certify<T: Signable + Copy>(&self, value: T, signers: &[usize]) -> Certificate<T> {
-        let signed = signers.iter().map(|id| (ReplicaId(*id as u8), self.keyrings[*id].sign(value).signature()));
-        Certificate { value, signatures: signed.collect() }
+    fn certify<T: Signable + Copy + PartialEq>(&self, value: T, signers: &[usize]) -> Claimed<Certificate<T>> {
+        Certificate::tally(signers.iter().map(|id| self.keyrings[*id].sign(value)), 1).into()
     }
 
-    fn prepared(&self, log: &[u8], signers: &[usize]) -> Option<Certificate<Prepared>> {
+    fn prepared(&self, log: &[u8], signers: &[usize]) -> Option<Claimed<Certificate<Prepared>>> {
         let Boundary { position, history, .. } = boundary(log, log.len());
         Some(self.certify(Prepared { instance: INSTANCE, position, history }, signers))
     }
 
-    fn stable(&self, log: &[u8], signers: &[usize]) -> Option<Certificate<Stable>> {
+    fn stable(&self, log: &[u8], signers: &[usize]) -> Option<Claimed<Certificate<Stable>>> {
         Some(self.certify(
             Stable { instance: INSTANCE, init: (0, Digest::ZERO), boundary: boundary(log, log.len()) },
             signers,
@@ -71,10 +72,10 @@ impl Signers {
     /// What reports of replicas 1, 2 and 3 prove, if they are accepted.
     fn proved(&self, reports: [&AbortReport; 3]) -> Option<AbortHistory> {
         let signed = (1..).zip(reports).map(|(id, report)| self.keyrings[id].sign(report.clone()).into());
-        let proof = Proof { reports: signed.collect() };
+        let proof = Arc::new(ClaimedProof { reports: signed.collect() });
         let what = self.cluster.specification(proof.instance());
-        let holds = proof.check(&self.cluster, &self.keyrings[0], &what);
-        if holds { proof.abort_history(&what) } else { None }
+        let checked = proof.check(&self.cluster, &self.keyrings[0], &what);
+        checked.and_then(|proof| proof.abort_history(&what))
     }
 }
 
@@ -98,8 +99,8 @@ fn s5_one_certificate_is_enough_where_equal_reports_are_not() {
     }
     let signed: Vec<_> =
         [&has, &has_not, &has_not].map(|report| signers.keyrings[1].sign(report.clone()).into()).into();
-    let proof = Proof { reports: signed };
-    let shared = proof.shared_history(signers.cluster.replicas, &Paths::of(&proof.reports)).unwrap();
+    let proof = Arc::new(ClaimedProof { reports: signed }).recalled();
+    let shared = proof.shared_history(signers.cluster.replicas, &Paths::of(&proof)).unwrap();
     assert_eq!(end(&shared), expected(b""), "the published rule forgets it");
 }
 
@@ -121,20 +122,20 @@ fn a9_a_false_certificate_is_refused() {
     let good = signers.certified(b"ab", 0);
     let mut lies = vec![good.clone(); 6];
     lies[0].certificates.prepared = signers.prepared(b"ab", &[0, 1]);
-    lies[1].certificates.prepared.as_mut().unwrap().signatures[2] =
-        lies[1].certificates.prepared.as_ref().unwrap().signatures[1];
+    let twice = lies[1].certificates.prepared.as_mut().unwrap().signatures_mut();
+    twice[2] = twice[1];
     lies[2].certificates.prepared = signers.prepared(b"ax", &[0, 1, 2]);
     lies[3].digests.push(digest(b'c'));
-    let moved = Prepared { instance: InstanceId(2), ..good.certificates.prepared.as_ref().unwrap().value };
+    let moved = Prepared { instance: InstanceId(2), ..*good.certificates.prepared.as_ref().unwrap().claims() };
     lies[4].certificates.prepared = Some(signers.certify(moved, &[0, 1, 2]));
     lies[5].certificates.stable = signers.stable(b"a", &[0, 1, 2]);
     for lie in &lies {
         assert_eq!(signers.proved([&good, lie, &good]), None, "{lie:?}");
     }
     let quorum = signers.cluster.clone().with_protocol(Protocol::Quorum).specification(INSTANCE);
-    assert!(!good.check(&signers.cluster, &signers.keyrings[0], &quorum), "no other part makes certificates");
+    assert!(good.check(&signers.cluster, &signers.keyrings[0], &quorum).is_none(), "no other part makes certificates");
     let ring = signers.cluster.specification(INSTANCE);
-    assert!(good.check(&signers.cluster, &signers.keyrings[0], &ring));
+    assert!(good.check(&signers.cluster, &signers.keyrings[0], &ring).is_some());
 }
 
 /// ring-A9: a liar shows a certificate that nobody else has, and nothing of what leads to it: the next one counts. A
@@ -163,7 +164,7 @@ fn a_certified_anchor_is_certain() {
     let behind = signers.report(b"ab", 0);
     let found = signers.proved([&behind, &ahead, &behind]).unwrap();
     assert_eq!((end(&found), found.anchor), (expected(b"abcdef"), boundary(b"abcd", 4)));
-    assert!(found.certificate == ahead.certificates.stable && found.boundaries == [found.anchor]);
+    assert!(found.certificate.map(Claimed::from) == ahead.certificates.stable && found.boundaries == [found.anchor]);
     assert_eq!(found.holders, [0, 1, 2].map(ReplicaId), "who signed it, and who reports it");
     let mut done = signers.report(b"abcd", 4);
     done.certificates.stable = signers.stable(b"abcd", &[0, 2, 3]);
@@ -184,7 +185,8 @@ fn what_an_earlier_instance_certified_ends_no_history() {
     old.certificates.stable = of(1, boundary);
     let (one, other) = (later(b"abcd", 0), later(b"abce", 0));
     let found = signers.proved([&one, &old, &other]).unwrap();
-    assert_eq!((end(&found), found.anchor, &found.certificate), (expected(b"abc"), boundary, &old.certificates.stable));
+    assert_eq!((end(&found), found.anchor), (expected(b"abc"), boundary));
+    assert_eq!(found.certificate.as_ref().map(Certificate::claim), old.certificates.stable);
     assert_eq!(found.base(), Some(boundary), "nobody else attests it");
     old.certificates.stable = of(3, boundary);
     assert_eq!(signers.proved([&one, &old, &other]), None, "of a later instance");
@@ -202,16 +204,17 @@ fn a_certified_anchor_is_where_a_later_history_begins() {
     let (mut has, has_not, liar) = (later(b"abcd", 2), later(b"abcd", 0), later(b"abcd", 1));
     has.certificates.stable = Some(signers.certify(value, &[0, 1, 3]));
     let sign = |(id, report): (usize, &AbortReport)| signers.keyrings[id].sign(report.clone()).into();
-    let proof = Proof { reports: (1..).zip([&liar, &has_not, &has]).map(sign).collect() };
+    let proof = Arc::new(ClaimedProof { reports: (1..).zip([&liar, &has_not, &has]).map(sign).collect() });
     let fast = signers.cluster.specification(InstanceId(3));
-    assert!(proof.check(&signers.cluster, &signers.keyrings[0], &fast));
+    let proof = proof.check(&signers.cluster, &signers.keyrings[0], &fast).unwrap();
     let found = proof.abort_history(&fast).unwrap();
     assert_eq!((found.anchor, found.base(), end(&found)), (anchor, Some(anchor), expected(b"abcd")));
     let mut prepared = has.clone();
     prepared.certificates.prepared = signers.prepared(b"abcd", &[0, 1, 2]);
-    assert!(!prepared.check(&signers.cluster, &signers.keyrings[0], &fast));
+    assert!(prepared.check(&signers.cluster, &signers.keyrings[0], &fast).is_none());
     has.certificates.stable = Some(signers.certify(Stable { instance: InstanceId(1), ..value }, &[0, 1, 3]));
-    assert!(!has.check(&signers.cluster, &signers.keyrings[0], &fast), "its first instance is no such ring");
+    let checked = has.check(&signers.cluster, &signers.keyrings[0], &fast);
+    assert!(checked.is_none(), "its first instance is no such ring");
 }
 
 /// Before anything is certified, what f+1 list is what committed in earlier instances.

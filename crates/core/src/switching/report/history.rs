@@ -43,14 +43,14 @@ pub struct AbortHistory {
 impl AbortHistory {
     /// What 2f+1 replicas have executed, without anything before it: for one that is behind.
     pub(crate) fn of_stable(certificate: &Certificate<Stable>) -> Self {
-        let anchor = certificate.value.boundary;
+        let anchor = certificate.value().boundary;
         Self {
             position: anchor.position,
             anchor,
             boundaries: alloc::vec![anchor],
             digests: Vec::new(),
             histories: alloc::vec![anchor.history],
-            holders: certificate.signatures.iter().map(|(signer, _)| *signer).collect(),
+            holders: certificate.signers().collect(),
             low_load: false,
             certificate: Some(certificate.clone()),
         }
@@ -66,7 +66,7 @@ impl AbortHistory {
         let is_on_it = |known: &Boundary| self.history_at(known.position) == Some(known.history);
         assert!(boundaries.iter().all(is_on_it), "a checkpoint that is known to be true lies on this history");
         assert!(!self.holders.is_empty(), "somebody has all of it (abs-D9)");
-        let is_proved = |of: &Certificate<Stable>| of.value.boundary == *anchor;
+        let is_proved = |of: &Certificate<Stable>| of.value().boundary == *anchor;
         assert!(self.certificate.as_ref().is_none_or(is_proved), "a certificate is about the anchor");
     }
 

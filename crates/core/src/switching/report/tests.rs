@@ -4,9 +4,11 @@ use super::*;
 use crate::auth::{Claimed, Signature};
 use crate::cluster::Limits;
 use crate::digest::Domain;
+use crate::ids::ReplicaId;
 use crate::replicas::Replicas;
 use crate::schedule::{Protocol, Quota};
 use crate::testing::net::cluster;
+use alloc::sync::Arc;
 use alloc::vec;
 use proptest::prelude::*;
 
@@ -57,7 +59,7 @@ fn prove(cluster: &Cluster, reports: impl IntoIterator<Item = AbortReport>) -> O
     let signed = (0..).zip(reports).map(|(id, value)| Claimed::signed(value, ReplicaId(id), SIGNATURE));
     let schedule = Protocol::Quorum.schedule();
     let what = Specification::new(&schedule, Some(Quota::default()), cluster.replicas, InstanceId(1));
-    Proof { reports: signed.collect() }.abort_history(&what)
+    Arc::new(ClaimedProof { reports: signed.collect() }).recalled().abort_history(&what)
 }
 
 /// A history by position and digest: what must not depend on the order of the reports.

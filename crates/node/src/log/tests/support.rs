@@ -2,8 +2,7 @@
 
 use super::super::disk::{Disk, DiskFile, RealDisk};
 use super::super::*;
-use bezant_core::auth::Certificate;
-use bezant_core::checkpoint::{Checkpoint, Tree};
+use bezant_core::checkpoint::{Checkpoint, Evidence, Snapshot, Tree};
 use bezant_core::digest::Digest;
 use bezant_core::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
 use bezant_core::message::Request;
@@ -167,7 +166,7 @@ pub(super) fn snapshot_record(sequence: u64, live: RangeInclusive<u64>, transfer
     let tree = tree(sequence);
     let value =
         Checkpoint { instance: InstanceId(1), sequence: Sequence(sequence), ruled: Sequence(0), root: tree.root() };
-    let snapshot = Snapshot { certificate: Certificate { value, signatures: Vec::new() }, tree };
+    let snapshot = Snapshot { evidence: Evidence::Own(value), tree };
     Record::Snapshot(Box::new(SnapshotRecord { snapshot, live: live.map(record).collect(), transferred }))
 }
 

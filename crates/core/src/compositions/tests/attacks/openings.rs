@@ -203,7 +203,7 @@ fn a_certificate_stays_with_its_anchor() {
         run.pass(5_000);
         for report in said_reports(&run, InstanceId(3)) {
             let stable = report.claims().certificates.stable.as_ref().expect("its anchor was certified");
-            assert_eq!((stable.value.instance, stable.value.boundary), (InstanceId(2), report.claims().anchor));
+            assert_eq!((stable.claims().instance, stable.claims().boundary), (InstanceId(2), report.claims().anchor));
         }
         run.net.heal();
         run.finish();
@@ -306,7 +306,7 @@ fn a_history_without_a_state_is_waited_with() {
     let [low, high] = [1, 2].map(|position| anchored_at(&run, &reports[usize::from(position == 1)], position));
     let bad = [&high, &low, &reports[2]];
     let what = run.net.cluster.specification(InstanceId(1));
-    assert_eq!(proof(bad).abort_history(&what).unwrap().boundaries, []);
+    assert_eq!(proof(bad).recalled().abort_history(&what).unwrap().boundaries, []);
     let good = [&reports[0], &reports[1], &reports[2]];
     run.begin([good, good, good, bad]);
     run.settle();
@@ -326,7 +326,7 @@ fn a_boundary_below_the_anchor_is_no_place_to_begin() {
     let low = run.signed(1, &low);
     let reports = [&high, &low, &reports[2]];
     let what = run.net.cluster.specification(InstanceId(1));
-    let history = proof(reports).abort_history(&what).unwrap();
+    let history = proof(reports).recalled().abort_history(&what).unwrap();
     assert_eq!((history.anchor.position, &history.boundaries[..]), (1, &[][..]));
     run.net.lose(|frame| kind(&frame.message) == "ABORT");
     run.net.forge(r(1), r(2), init(reports));

@@ -2,7 +2,7 @@
 //! ring-S12, ring-A3, ring-A9, ring-A15). Resilient 1 to 8 are those of [`crate::protocols::ring_resilient`].
 
 use super::clients::{ask_as, serve, with_a_full_table};
-use crate::auth::{Authenticator, Certificate, Signature};
+use crate::auth::{Authenticator, Claimed, Signature};
 use crate::batch::{Batch, Entry, Reference};
 use crate::checkpoint::TransferMessage;
 use crate::cluster::{Cluster, Limits};
@@ -261,7 +261,7 @@ fn unknown_checkpoint(run: &Run, signers: u8, position: u64) -> Message {
     let boundary = Boundary { position, history: Digest([1; 32]), root: Digest([position as u8; 32]) };
     let value = Stable { instance: INSTANCE, init: <(u64, Digest)>::default(), boundary };
     let signatures = (0..signers).map(|id| (ReplicaId(id), run.net.keyring(r(id)).sign(value).signature())).collect();
-    let message = ResilientMessage::Stable(Certificate { value, signatures });
+    let message = ResilientMessage::Stable(Claimed::certified(value, signatures));
     Message::Resilient(Resilient { instance: INSTANCE, message })
 }
 
@@ -368,7 +368,7 @@ fn nobody_signs_twice_where_it_goes_on() {
     let value = Stable { init: (boundary.position, boundary.history), ..*vote.claims() };
     let signatures = (0..3).map(|id| (ReplicaId(id), run.net.keyring(r(id)).sign(value).signature())).collect();
     for _ in 0..2 {
-        let message = ResilientMessage::Stable(Certificate { value, signatures: Vec::clone(&signatures) });
+        let message = ResilientMessage::Stable(Claimed::certified(value, Vec::clone(&signatures)));
         run.net.forge(r(0), r(3), Message::Resilient(Resilient { instance: INSTANCE, message }));
     }
     run.pass(1_500);
@@ -474,7 +474,7 @@ fn f14_a_silent_replica_keeps_nobody_from_forgetting() {
         run.settle();
         assert!(run.is_idle(), "without a timer");
         for Host { replica, .. } in &run.net.hosts[..3] {
-            let certain = replica.certain_checkpoint(None).map_or(0, |at| at.certificate.value.sequence.0);
+            let certain = replica.certain_checkpoint(None).map_or(0, |at| at.sequence().0);
             assert!(replica.estate().position() <= certain + bound);
         }
     }
@@ -728,7 +728,7 @@ fn who_goes_on_from_within_a_batch_takes_part() {
     }
     assert_eq!(run.net.said(r(0), "RING-ORDER").len(), 3 * 3, "batches of six");
     let certain = run.net.hosts[0].replica.certain_checkpoint(None).expect("a checkpoint");
-    assert_eq!(certain.certificate.value.sequence.0, 16, "within the third");
+    assert_eq!(certain.sequence().0, 16, "within the third");
     r3_takes_part(run);
 }
 

@@ -1,6 +1,6 @@
 //! Checkpoints, garbage, state transfer, and replicas that were left out.
 
-use crate::auth::{Certificate, Ed25519};
+use crate::auth::{Claimed, Ed25519};
 use crate::checkpoint::Checkpoint;
 use crate::cluster::{ClientAuth, Limits};
 use crate::digest::Digest;
@@ -145,7 +145,7 @@ fn a_stable_checkpoint_without_its_proof_is_refused() {
         let mut signatures = signers.map(mine).to_vec();
         // The third signature is another replica's.
         signatures.push((ReplicaId(3), signatures[0].1));
-        Certificate { value, signatures }
+        Claimed::certified(value, signatures)
     };
     for signers in [[0, 1], [0, 2]] {
         let stable = Box::new(proof(&net, signers));
@@ -376,11 +376,12 @@ fn every_replica_shows_the_stable_checkpoint_with_its_proof() {
         let shown = host.replica.certain_checkpoint(None).unwrap();
         assert_eq!((shown.sequence(), shown.is_consistent()), (Sequence(4), true));
         let (keys, cluster) = (host.replica.keyring().keys(), host.replica.cluster());
-        assert!(keys.check_certificate(&Ed25519, cluster, &shown.certificate, cluster.replicas.strong()));
-        let mut forged = shown.certificate.clone();
-        forged.value.sequence = Sequence(8);
-        assert!(!keys.check_certificate(&Ed25519, cluster, &forged, 1));
-        assert!(host.replica.certain_checkpoint(Some(&shown.certificate.value)).is_none());
-        assert_eq!(host.replica.newest_checkpoint().certificate.value, shown.certificate.value);
+        let mut claim = shown.evidence.claim();
+        assert!(keys.verify_certificate(&Ed25519, cluster, claim.clone(), cluster.replicas.strong()).is_some());
+        claim.claims_mut().sequence = Sequence(8);
+        assert!(keys.verify_certificate(&Ed25519, cluster, claim, 1).is_none());
+        let checkpoint = shown.evidence.checkpoint();
+        assert!(host.replica.certain_checkpoint(Some(checkpoint)).is_none());
+        assert_eq!(host.replica.newest_checkpoint().evidence.checkpoint(), checkpoint);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::auth::{Claimed, Signed};
 use crate::batch::{Batch, Entry};
-use crate::checkpoint::genesis;
+use crate::checkpoint::Evidence;
 use crate::digest::Digest;
 use crate::ids::{Sequence, View};
 use crate::message::Request;
@@ -60,7 +60,7 @@ pub(super) fn signed_view_change<S: Service>(
     pre_prepared: Vec<Claim>,
 ) -> Claimed<Signed<ViewChange>> {
     let root = net.hosts[0].replica.report().stable_root;
-    let stable = genesis(INSTANCE, root);
+    let stable = Evidence::genesis(INSTANCE, root).claim();
     net.keyring(r(signer)).sign(ViewChange { view: View(view), stable, prepared, pre_prepared }).into()
 }
 

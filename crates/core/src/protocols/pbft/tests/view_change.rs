@@ -1,7 +1,7 @@
 //! View changes: PBFT 7 to 10.
 
 use super::forging::{batch, claim, commit, new_view, pre_prepare, request, signed_view_change, view_change};
-use crate::auth::{Certificate, Claimed, Signed};
+use crate::auth::{Claimed, Signed};
 use crate::checkpoint::Checkpoint;
 use crate::cluster::Limits;
 use crate::digest::Digest;
@@ -84,7 +84,7 @@ fn a_view_change_must_prove_its_checkpoint() {
         let value =
             Checkpoint { instance: InstanceId(instance), sequence: Sequence(sequence), ruled: Sequence(0), root };
         let signature = |id: &u8| (ReplicaId(*id), net.keyring(r(*id)).sign(value).signature());
-        Certificate { value, signatures: signers.iter().map(signature).collect() }
+        Claimed::certified(value, signers.iter().map(signature).collect())
     };
     let wrong = [stable(1, 4, &[0, 2]), stable(1, 4, &[]), stable(1, 0, &[0, 2, 3]), stable(2, 4, &[0, 2, 3])];
     let right = stable(1, 4, &[0, 2, 3]);
