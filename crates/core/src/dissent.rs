@@ -345,8 +345,8 @@ fn known(lists: &[&[Digest]], index: usize) -> impl Iterator<Item = Digest> {
     lists.iter().filter_map(move |list| list.get(index).copied().filter(|effects| *effects != Digest::ZERO))
 }
 
-/// Dissent 7: the root that f+1 of these votes name, if 2f+1 replicas have voted about one checkpoint under one ruling, and no
-/// other root has f+1.
+/// Dissent 7: the root that f+1 of these votes name, if 2f+1 replicas have voted about one checkpoint under one ruling,
+/// and no other root has f+1.
 pub fn right<'a>(replicas: Replicas, votes: impl Iterator<Item = &'a Checkpoint> + Clone) -> Option<Checkpoint> {
     let first = *votes.clone().next()?;
     let about_one = |vote: &Checkpoint| Checkpoint { root: first.root, ..*vote } == first;
@@ -356,8 +356,8 @@ pub fn right<'a>(replicas: Replicas, votes: impl Iterator<Item = &'a Checkpoint>
     only_supported(replicas, votes.copied())
 }
 
-/// Dissent 7: of votes that name two roots with f+1 each, as many as are right about one of them. That may be all that there
-/// will ever be, if a liar has voted for a root and testifies to something else.
+/// Dissent 7: of votes that name two roots with f+1 each, as many as are right about one of them. That may be all that
+/// there will ever be, if a liar has voted for a root and testifies to something else.
 pub fn right_without_some(replicas: Replicas, votes: &[Signed<Checkpoint>]) -> Option<Vec<Signed<Checkpoint>>> {
     let roots = tally(votes.iter().map(|vote| vote.value().root));
     let (root, _) = roots.into_iter().max_by_key(|(_, count)| *count)?;
