@@ -35,8 +35,8 @@ fn stopped(net: &Net) -> Vec<Option<StopReason>> {
 
 /// What goes along the chain, in the order in which it was sent.
 fn batches(net: &Net) -> Vec<&ChainMessage> {
-    let batch = |message| if let &Message::Chain(ref batch) = message { Some(batch) } else { None };
-    net.sent.iter().filter_map(|frame| batch(&frame.message)).collect()
+    let said = net.sent.iter().map(|frame| &frame.message);
+    said.filter_map(|message| if let Message::Chain(batch) = message { Some(batch) } else { None }).collect()
 }
 
 /// A client's request, one of whose MACs is spoilt.
@@ -100,7 +100,7 @@ fn nobody_makes_more_than_f_1_macs() {
     }
 }
 
-/// Section 5.3.2, step C2: "(otherwise the head discards m)".
+/// Section 5.3.2, step `C2`: "(otherwise the head discards m)".
 #[test]
 fn a_head_drops_what_it_cannot_check() {
     let mut net = net();
@@ -111,8 +111,8 @@ fn a_head_drops_what_it_cannot_check() {
     assert!(batches(&net).is_empty());
 }
 
-/// Section 5.3.2, step C3: "In case MAC verification mentioned above fails, replica stops executing Step C3 in instance
-/// i." Here it stops in every respect and says so, for its predecessor's own MAC holds (abs-P3).
+/// Section 5.3.2, step `C3`: "In case MAC verification mentioned above fails, replica stops executing Step `C3` in
+/// instance i." Here it stops in every respect and says so, for its predecessor's own MAC holds (abs-P3).
 #[test]
 fn a_place_that_cannot_check_a_request_stops() {
     let mut net = net();
@@ -139,7 +139,7 @@ fn all_places_from_f_on_execute_at_once() {
     assert!(net.hosts.iter().all(|host| host.replica.estate().position() == 1), "in the end all have executed");
 }
 
-/// Section 5.3.2, step C4: a client takes a reply "with MACs from last f + 1 replicas".
+/// Section 5.3.2, step `C4`: a client takes a reply "with MACs from last f + 1 replicas".
 #[test]
 fn a_client_wants_the_macs_of_the_last_f_1_places() {
     let mut net = net();

@@ -23,8 +23,8 @@ fn positions(net: &Net) -> Vec<u64> {
 
 /// What all replicas have answered, in the order in which they did.
 fn responses(net: &Net) -> Vec<&Response> {
-    let response = |message| if let &Message::Response(ref response) = message { Some(response) } else { None };
-    net.sent.iter().filter_map(|frame| response(&frame.message)).collect()
+    let said = net.sent.iter().map(|frame| &frame.message);
+    said.filter_map(|message| if let Message::Response(response) = message { Some(response) } else { None }).collect()
 }
 
 /// Two clients ask, and half of the replicas hear the one first, half the other. What they answer is in flight.
@@ -95,8 +95,8 @@ fn contention_ends_the_instance() {
     assert!([done(1), done(2)].contains(&results[0]) && results[1] == done(3), "both are served there: {results:?}");
 }
 
-/// Section 5.2.2, step Q2: a replica executes a request "if req.t_c is higher than t_j\[c\]". What it says to one that
-/// is equal the paper leaves open. Here it answers from the client table, at the request's own position (abs-D5).
+/// Section 5.2.2, step `Q2`: a replica executes a request "if `req.t_c` is higher than `t_j[c]`". What it says to one
+/// that is equal the paper leaves open. Here it answers from the client table, at the request's own position (abs-D5).
 #[test]
 fn what_is_asked_again_is_answered_again_and_not_executed() {
     let mut net = net(2);

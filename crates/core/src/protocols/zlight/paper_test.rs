@@ -28,8 +28,8 @@ fn positions(net: &Net) -> Vec<u64> {
 }
 
 fn orders(net: &Net) -> Vec<&Order> {
-    let order = |message| if let &Message::Order(ref order) = message { Some(order) } else { None };
-    net.sent.iter().filter_map(|frame| order(&frame.message)).collect()
+    let said = net.sent.iter().map(|frame| &frame.message);
+    said.filter_map(|message| if let Message::Order(order) = message { Some(order) } else { None }).collect()
 }
 
 /// Section 4.1: "The primary appends a sequence number to the request and broadcasts the request to all replicas."
@@ -56,7 +56,7 @@ fn a_client_wants_the_same_reply_of_everybody() {
     assert_eq!(net.completed.pop().map(|completed| completed.result), done(1));
 }
 
-/// Section 4.2.1, step Z3: "If MAC_j verification fails, r_j stops executing Step Z3 in instance i."
+/// Section 4.2.1, step `Z3`: "If MAC_j verification fails, r_j stops executing Step `Z3` in instance i."
 #[test]
 fn who_cannot_check_a_request_follows_no_more_orders() {
     let mut net = net(2);
@@ -74,7 +74,7 @@ fn who_cannot_check_a_request_follows_no_more_orders() {
     assert_eq!([0, 1, 2, 3].map(|id| net.noticed(id, why)), [false, false, true, false]);
 }
 
-/// Section 4.2.1, step Z3: a replica takes an ORDER if "sn' = sn_j + 1". The paper assumes that links keep the order.
+/// Section 4.2.1, step `Z3`: a replica takes an ORDER if "sn' = sn_j + 1". The paper assumes that links keep the order.
 /// Here one that overtakes another is kept until its turn comes (abs-L8).
 #[test]
 fn an_order_that_overtakes_waits_for_its_turn() {
@@ -92,7 +92,7 @@ fn an_order_that_overtakes_waits_for_its_turn() {
     assert_eq!(positions(&net), [2; 4]);
 }
 
-/// Section 4.2.2, step P1: "Since messages may be lost, the client periodically sends PANIC messages, until it aborts
+/// Section 4.2.2, step `P1`: "Since messages may be lost, the client periodically sends PANIC messages, until it aborts
 /// the request."
 #[test]
 fn a_client_panics_until_it_is_heard() {
