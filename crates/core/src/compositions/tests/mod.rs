@@ -17,5 +17,5 @@ mod script;
 
 #[test]
 fn every_script_goes_as_written() {
-    crate::testing::stage::play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/compositions/scripts"), 5);
+    crate::testing::stage::play_all(concat!(env!("CARGO_MANIFEST_DIR"), "/src/compositions/scripts"), 4);
 }

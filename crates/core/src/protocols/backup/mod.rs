@@ -69,6 +69,8 @@ mod invariants;
 mod limited;
 mod message;
 mod order;
+#[cfg(test)]
+mod paper_test;
 mod state;
 mod testimonies;
 

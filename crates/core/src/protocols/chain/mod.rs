@@ -50,6 +50,8 @@
 pub(crate) mod client;
 mod invariants;
 mod message;
+#[cfg(test)]
+mod paper_test;
 pub(crate) mod replica;
 pub(crate) mod topology;
 

@@ -86,6 +86,8 @@ mod fetch;
 mod invariants;
 mod message;
 mod normal;
+#[cfg(test)]
+mod paper_test;
 mod progress;
 mod recovery;
 mod replica;

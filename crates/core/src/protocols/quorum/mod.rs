@@ -40,6 +40,8 @@
 
 pub(crate) mod client;
 pub(crate) mod crowd;
+#[cfg(test)]
+mod paper_test;
 
 use crate::cluster::Cluster;
 use crate::ids::{ClientId, Principal, ReplicaId, View};

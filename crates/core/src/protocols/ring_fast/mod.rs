@@ -106,6 +106,8 @@ mod message;
 mod pace;
 mod pacing;
 mod panics;
+#[cfg(test)]
+mod paper_test;
 pub(crate) mod path;
 mod replica;
 mod shelves;

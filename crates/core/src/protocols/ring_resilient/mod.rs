@@ -79,6 +79,8 @@ pub(crate) mod client;
 mod instance;
 mod invariants;
 mod message;
+#[cfg(test)]
+mod paper_test;
 mod peer;
 mod record;
 mod recovery;

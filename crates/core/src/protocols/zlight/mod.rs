@@ -32,6 +32,8 @@
 //! for b = 1; three delays.
 
 pub(crate) mod client;
+#[cfg(test)]
+mod paper_test;
 
 use crate::auth::Keyring;
 use crate::cluster::Cluster;

@@ -20,19 +20,6 @@ fn every_4() -> Limits {
     Limits { checkpoint_interval: 4, ..Limits::default() }
 }
 
-/// "When a replica has a stable checkpoint, it discards all … messages with sequence number less than or equal to n."
-#[test]
-fn the_log_is_cut_at_the_stable_checkpoint() {
-    let mut net = Net::new(4, every_4());
-    for value in 1..=6 {
-        assert_eq!(net.add(1), done(value));
-    }
-    for host in &net.hosts {
-        let report = host.replica.report();
-        assert_eq!((report.stable.0, report.slots), (4, 2));
-    }
-}
-
 /// "… a proof of 2f + 1 checkpoint messages with the same digest": without it, the window does not move.
 #[test]
 fn without_a_stable_checkpoint_the_window_ends() {

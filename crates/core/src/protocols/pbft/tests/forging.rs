@@ -16,18 +16,18 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// A client's request with its proof.
-pub(super) fn request<S: Service>(net: &Net<S>, session: u32, timestamp: u64, operation: &[u8]) -> Request {
+pub(crate) fn request<S: Service>(net: &Net<S>, session: u32, timestamp: u64, operation: &[u8]) -> Request {
     net.request(INSTANCE, session, timestamp, operation)
 }
 
 /// A batch of small requests, proposed at this time.
-pub(super) fn batch(time: Instant, requests: Vec<Request>) -> Arc<Batch> {
+pub(crate) fn batch(time: Instant, requests: Vec<Request>) -> Arc<Batch> {
     let proposal = Proposal { time, seed: Digest::ZERO };
     Arc::new(Batch::new(proposal, requests.into_iter().map(Entry::Inline).collect()))
 }
 
 /// PRE-PREPARE.
-pub(super) fn pre_prepare(view: u64, sequence: u64, batch: &Arc<Batch>) -> Message {
+pub(crate) fn pre_prepare(view: u64, sequence: u64, batch: &Arc<Batch>) -> Message {
     let (view, sequence) = (View(view), Sequence(sequence));
     ordering(PbftMessage::PrePrepare(PrePrepare { view, sequence, batch: batch.clone() }))
 }
@@ -37,22 +37,22 @@ const fn vote(view: u64, sequence: u64, digest: Digest) -> Vote {
 }
 
 /// PREPARE.
-pub(super) const fn prepare(view: u64, sequence: u64, digest: Digest) -> Message {
+pub(crate) const fn prepare(view: u64, sequence: u64, digest: Digest) -> Message {
     ordering(PbftMessage::Prepare(vote(view, sequence, digest)))
 }
 
 /// COMMIT.
-pub(super) const fn commit(view: u64, sequence: u64, digest: Digest) -> Message {
+pub(crate) const fn commit(view: u64, sequence: u64, digest: Digest) -> Message {
     ordering(PbftMessage::Commit(vote(view, sequence, digest)))
 }
 
 /// One entry of P or Q.
-pub(super) const fn claim(view: u64, sequence: u64, digest: Digest) -> Claim {
+pub(crate) const fn claim(view: u64, sequence: u64, digest: Digest) -> Claim {
     Claim { sequence: Sequence(sequence), digest, view: View(view) }
 }
 
 /// A VIEW-CHANGE above the state before the first batch, signed.
-pub(super) fn signed_view_change<S: Service>(
+pub(crate) fn signed_view_change<S: Service>(
     net: &Net<S>,
     signer: u8,
     view: u64,
@@ -65,13 +65,13 @@ pub(super) fn signed_view_change<S: Service>(
 }
 
 /// VIEW-CHANGE of a replica that has seen nothing.
-pub(super) fn view_change<S: Service>(net: &Net<S>, signer: u8, view: u64) -> Message {
+pub(crate) fn view_change<S: Service>(net: &Net<S>, signer: u8, view: u64) -> Message {
     let signed = signed_view_change(net, signer, view, Vec::new(), Vec::new());
     ordering(PbftMessage::ViewChange(Box::new(signed)))
 }
 
 /// NEW-VIEW.
-pub(super) fn new_view<S: Service>(
+pub(crate) fn new_view<S: Service>(
     net: &Net<S>,
     signer: u8,
     view: u64,

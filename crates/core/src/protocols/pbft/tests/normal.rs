@@ -1,6 +1,6 @@
 //! The normal case: PBFT 1 to 6.
 
-use super::forging::{batch, commit, pre_prepare, prepare, request};
+use super::forging::{batch, pre_prepare, prepare, request};
 use crate::cluster::{ClientAuth, Limits};
 use crate::digest::Digest;
 use crate::ids::{Sequence, View};
@@ -135,21 +135,6 @@ fn a_batch_overlaps_none_that_is_larger() {
     assert_eq!(net.said(r(0), "PRE-PREPARE").len(), 6, "both to three others, before either is prepared");
 }
 
-/// "A backup accepts a PRE-PREPARE provided … it has not accepted a pre-prepare message for view v and sequence
-/// number n containing a different digest."
-#[test]
-fn a_backup_accepts_one_proposal_per_view_and_position() {
-    let mut net = Net::new(4, Limits::default());
-    net.isolate(&[0]);
-    let one = batch(net.now, alloc::vec![request(&net, 0, 1, b"")]);
-    let two = batch(net.now, alloc::vec![request(&net, 0, 2, b"")]);
-    net.forge(r(0), r(1), pre_prepare(0, 1, &one));
-    net.forge(r(0), r(1), pre_prepare(0, 1, &two));
-    net.round();
-    assert_eq!(net.said(r(1), "PREPARE").len(), 3, "one PREPARE to each of the others");
-    assert_eq!(net.rejected(1, r(0), Rejection::Equivocation), 1);
-}
-
 #[test]
 fn only_the_primary_of_the_view_proposes() {
     let mut net = Net::new(4, Limits::default());
@@ -160,65 +145,6 @@ fn only_the_primary_of_the_view_proposes() {
     assert_eq!(net.rejected(1, r(2), Rejection::WrongSender), 1);
     assert_eq!(net.rejected(2, r(1), Rejection::WrongView), 1, "view 1 has not begun");
     assert!(net.sent.is_empty());
-}
-
-/// "… the sequence number is between a low water mark, h, and a high water mark, H."
-#[test]
-fn positions_outside_the_window_are_refused() {
-    let mut net = Net::new(4, Limits { checkpoint_interval: 4, ..Limits::default() });
-    net.isolate(&[0]);
-    let proposal = batch(net.now, alloc::vec![request(&net, 0, 1, b"")]);
-    for sequence in [0, 8, 9, u64::MAX] {
-        net.forge(r(0), r(1), pre_prepare(0, sequence, &proposal));
-        net.forge(r(2), r(1), prepare(0, sequence, proposal.digest()));
-        net.forge(r(2), r(1), commit(0, sequence, proposal.digest()));
-    }
-    net.round();
-    assert_eq!(net.rejected(1, r(0), Rejection::OutsideWindow), 3, "8 = 2K is inside");
-    assert_eq!(net.rejected(1, r(2), Rejection::OutsideWindow), 4, "votes at or below h are merely late");
-    assert_eq!(net.hosts[1].replica.report().slots, 1);
-}
-
-/// "Prepared … if and only if i has inserted in its log … 2f prepares from *different* backups that match."
-#[test]
-fn a_vote_counts_once_however_often_it_is_said() {
-    let mut net = Net::new(4, Limits::default());
-    net.isolate(&[0, 2, 3]);
-    let proposal = batch(net.now, alloc::vec![request(&net, 0, 1, b"")]);
-    net.forge(r(0), r(1), pre_prepare(0, 1, &proposal));
-    net.forge(r(0), r(1), prepare(0, 1, proposal.digest()));
-    net.forge(r(2), r(1), prepare(0, 1, Digest([9; 32])));
-    net.forge(r(2), r(1), prepare(0, 1, proposal.digest()));
-    net.forge(r(2), r(1), prepare(0, 1, Digest([9; 32])));
-    net.round();
-    assert_eq!(net.rejected(1, r(0), Rejection::WrongSender), 1, "the primary's PREPARE is its PRE-PREPARE");
-    assert_eq!(net.rejected(1, r(2), Rejection::Equivocation), 1);
-    assert_eq!(net.rejected(1, r(2), Rejection::Duplicate), 1);
-    assert!(net.said(r(1), "COMMIT").is_empty(), "one's own vote and a contradictory one are not enough");
-    net.forge(r(3), r(1), prepare(0, 1, proposal.digest()));
-    net.round();
-    assert_eq!(net.said(r(1), "COMMIT").len(), 3);
-}
-
-/// "Committed-local … if it has accepted 2f + 1 commits (possibly including its own) from different replicas."
-#[test]
-fn commits_of_different_replicas_decide() {
-    let mut net = Net::new(4, Limits::default());
-    net.isolate(&[0, 2, 3]);
-    let proposal = batch(net.now, alloc::vec![request(&net, 0, 1, b"")]);
-    net.forge(r(0), r(1), pre_prepare(0, 1, &proposal));
-    for _ in 0..3 {
-        net.forge(r(2), r(1), commit(0, 1, proposal.digest()));
-    }
-    net.forge(r(3), r(1), commit(0, 1, Digest([9; 32])));
-    net.forge(r(0), r(1), commit(0, 1, proposal.digest()));
-    net.round();
-    assert_eq!(net.executed()[1], 0);
-    assert_eq!(net.rejected(1, r(2), Rejection::Duplicate), 2);
-    net.forge(r(2), r(1), prepare(0, 1, proposal.digest()));
-    net.forge(r(3), r(1), prepare(0, 1, proposal.digest()));
-    net.round();
-    assert_eq!(net.executed()[1], 1, "its own COMMIT is the third");
 }
 
 /// pbft-F21: a read needs equal answers from the same position, else it is ordered.

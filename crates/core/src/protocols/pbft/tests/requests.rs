@@ -11,12 +11,9 @@ use crate::registry::Message;
 use crate::rejection::Rejection;
 use crate::service::Proposal;
 use crate::services::Counter;
-use crate::testing::net::{INSTANCE, Net, c, done, kind, ordering, r};
+use crate::testing::net::{INSTANCE, Net, c, done, ordering, r};
 use alloc::sync::Arc;
 use bytes::Bytes;
-
-/// A client that asks everybody twice makes itself heard by all backups; this is how long that takes.
-const RETRY: u64 = 600_000;
 
 fn small_inline() -> Limits {
     Limits { inline_bytes_max: 4, ..Limits::default() }
@@ -165,18 +162,6 @@ fn an_unauthentic_request_starts_no_timer() {
     assert_eq!(net.views(), [0; 4]);
 }
 
-/// "If the replica is not the primary, it relays the request to the primary" – and waits for it.
-#[test]
-fn a_backup_passes_on_what_a_client_had_to_ask_it() {
-    let mut net = Net::new(4, Limits::default());
-    net.lose(|frame| frame.from == c(0) && frame.to == r(0));
-    assert_eq!(net.add(1), None);
-    net.pass(RETRY);
-    assert_eq!(net.completed.pop().map(|completed| completed.result), done(1));
-    assert_eq!(net.views(), [0; 4]);
-    assert!((1..4).all(|id| net.said(r(id), "REQUEST").len() == 1));
-}
-
 /// What a backup passes on twice comes before all others: that is for what it has watched longest (abs-K30).
 #[test]
 fn k30_a_client_that_asks_again_gets_no_turn() {
@@ -188,20 +173,6 @@ fn k30_a_client_that_asks_again_gets_no_turn() {
         net.settle();
     }
     assert_eq!(net.said(r(1), "REQUEST").len(), 1);
-}
-
-/// "If the request has already been processed, the replicas simply re-send the reply."
-#[test]
-fn a_request_takes_effect_once_however_often_it_is_sent() {
-    let mut net = Net::new(4, Limits::default());
-    net.lose(|frame| kind(&frame.message) == "REPLY");
-    assert_eq!(net.add(1), None);
-    net.pass(5_000_000);
-    net.heal();
-    net.pass(10_000_000);
-    assert_eq!(net.completed.pop().map(|completed| completed.result), done(1));
-    assert_eq!(net.executed(), [1; 4]);
-    assert_eq!(net.add(1), done(2));
 }
 
 /// One client cannot speak for another, and a replica can only pass on.

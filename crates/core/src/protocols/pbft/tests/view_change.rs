@@ -31,24 +31,6 @@ fn a_silent_primary_costs_one_view_and_no_request() {
     assert_eq!(net.views(), [1; 4]);
 }
 
-/// "If a replica receives a set of f + 1 valid view-change messages from other replicas for views greater than its
-/// current view, it sends a view-change message for the smallest view in the set, even if its timer has not expired."
-#[test]
-fn f_plus_1_view_changes_pull_a_replica_along_to_the_smallest_view() {
-    let mut net = Net::new(4, Limits::default());
-    net.isolate(&[0, 2, 3]);
-    let first = view_change(&net, 2, 5);
-    net.forge(r(2), r(1), first.clone());
-    net.forge(r(2), r(1), first);
-    net.round();
-    assert_eq!(net.views()[1], 0, "one replica alone, however often it asks, moves nobody");
-    let second = view_change(&net, 3, 3);
-    net.forge(r(3), r(1), second);
-    net.round();
-    assert_eq!(net.views()[1], 3);
-    assert_eq!(net.said(r(1), "VIEW-CHANGE").len(), 3);
-}
-
 /// A signature binds the signer, whoever passes the message on.
 #[test]
 fn a_view_change_that_is_not_sound_does_not_count() {
@@ -115,59 +97,6 @@ fn an_older_view_change_does_not_replace_a_newer_one() {
     }
     net.round();
     assert_eq!(net.views()[1], 4, "the smallest of 5 and 4");
-}
-
-fn starts(net: &Net, id: usize) -> Vec<(u64, u64)> {
-    let notices = net.hosts[id].notices.iter();
-    notices
-        .filter_map(|(at, notice)| match notice {
-            Notice::ViewChangeStarted { view, .. } => Some((at.0, view.0)),
-            _ => None,
-        })
-        .collect()
-}
-
-/// "If the timer expires before it receives a valid new-view message …, it starts the view change for view v + 2 but
-/// this time it will wait 2T." And T falls back when there is progress.
-#[test]
-fn the_time_out_doubles_until_there_is_progress() {
-    let limits = Limits::default();
-    let (timeout, most) = (limits.view_timeout.0, limits.view_timeout_max.0);
-    let mut net = Net::new(4, limits);
-    net.lose(|frame| matches!(kind(&frame.message).as_str(), "PRE-PREPARE" | "NEW-VIEW"));
-    assert_eq!(net.add(1), None);
-    net.pass(150_000_000);
-    let times = starts(&net, 3);
-    let waits: Vec<u64> = times.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
-    assert_eq!(waits[..6], [2 * timeout, 4 * timeout, 8 * timeout, most, most, most]);
-    assert!(times.iter().map(|(_, view)| *view).eq(1..=times.len() as u64), "one view after the other: {times:?}");
-    net.heal();
-    net.pass(60_000_000);
-    assert_eq!(net.completed.pop().map(|completed| completed.result), done(1));
-    assert_eq!(net.add(1), done(2));
-    // Progress was made: the next suspicion waits the normal time again.
-    net.lose(|frame| kind(&frame.message) == "PRE-PREPARE");
-    let (before, count) = (net.now.0, starts(&net, 3).len());
-    assert_eq!(net.add(1), None);
-    net.pass(10_000_000);
-    let retry = net.cluster.limits.client_retry.0;
-    assert_eq!(starts(&net, 3)[count].0, before + 10 + retry + timeout);
-}
-
-/// "… the replica waits for 2f + 1 view-change messages before it starts the timer" of the new view.
-#[test]
-fn nobody_runs_ahead_alone() {
-    let mut net = Net::new(4, Limits::default());
-    net.isolate(&[3]);
-    net.submit(0, &Counter::add(1), false);
-    net.settle();
-    net.isolate(&[0, 1, 2, 3]);
-    // Replica 3 hears a client but no replica: it leaves view 0, once.
-    let waiting = request(&net, 0, net.now.0 + 1, &Counter::add(1));
-    net.forge(crate::testing::net::c(0), r(3), Message::Request(waiting));
-    net.pass(100_000_000);
-    assert_eq!(starts(&net, 3).len(), 1);
-    assert_eq!(net.views()[3], 1);
 }
 
 /// COMMITs of view 0 are lost, and so is replica 0.
