@@ -133,7 +133,7 @@ fn the_first_f_1_places_check_the_client() {
     }
 }
 
-/// Section 4.3.3, step R4a: the client commits "when the set MACSET contains valid MACs from the last f +1 replicas in
+/// Section 4.3.3, step R4a: the client commits "when the set MACSET contains valid MACs from the last f + 1 replicas in
 /// the ring order".
 #[test]
 fn a_client_wants_the_macs_of_the_last_f_1_positions() {
@@ -155,9 +155,9 @@ fn a_client_wants_the_macs_of_the_last_f_1_positions() {
     assert_eq!(net.completed.pop().map(|completed| completed.result), done(1));
 }
 
-/// Section 4.3.3, step R4b.3a.1: the client commits if it "has received f +1 〈GET_A_GRIP, h, req〉 messages from
-/// different replicas, with the same history". Here they are called CERTAIN, and follow a probe instead of a request on
-/// the client's behalf (ring-F20).
+/// Section 4.3.3, step R4b.3a.1: "The client receives f + 1 GET_A_GRIP messages containing the same history and commits
+/// the request." Here they are called CERTAIN, and follow a probe instead of a request on the client's behalf
+/// (ring-F20).
 #[test]
 fn f_1_replicas_that_are_certain_commit() {
     for (silent, enough) in [(vec![0, 1, 2], false), (vec![0, 1], true)] {
@@ -176,7 +176,7 @@ fn f_1_replicas_that_are_certain_commit() {
     }
 }
 
-/// Section 4.3: "As soon as 2 f +1 replicas send such messages, Ring switches to resilient mode." Here f + 1 that have
+/// Section 4.3: "As soon as 2f + 1 replicas send such messages, Ring switches to resilient mode." Here f + 1 that have
 /// stopped stop all others: else some could stop and some serve, and neither half could end a request (ring-F12).
 #[test]
 fn f_1_that_have_stopped_stop_all() {

@@ -41,7 +41,7 @@ fn positions(net: &Net) -> Vec<u64> {
 }
 
 /// Section 4.4: "Ring breaks off the linear (circular) structure, and replies only when the request has been processed
-/// by at least 2 f +1 replicas."
+/// by at least 2f + 1 replicas."
 #[test]
 fn what_2f_1_replicas_have_processed_is_answered() {
     let mut net = net();
@@ -171,7 +171,7 @@ fn order(net: &Net, request: &Request) -> Message {
     Message::Resilient(Resilient { instance: INSTANCE, message })
 }
 
-/// Section 4.4.1, step R+4b.2: "If there were less than 2f +1 valid signatures in the request, the replica adds its own
+/// Section 4.4.1, step R+4b.2: "If there were less than 2f + 1 valid signatures in the request, the replica adds its own
 /// signature, and forwards the updated request". So it signs whatever a sequencer orders; here it signs one history
 /// (ring-F4).
 #[test]
