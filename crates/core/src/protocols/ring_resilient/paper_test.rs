@@ -171,8 +171,8 @@ fn order(net: &Net, request: &Request) -> Message {
     Message::Resilient(Resilient { instance: INSTANCE, message })
 }
 
-/// Section 4.4.1, step R+4b.2: "If there were less than 2f + 1 valid signatures in the request, the replica adds its own
-/// signature, and forwards the updated request". So it signs whatever a sequencer orders; here it signs one history
+/// Section 4.4.1, step R+4b.2: "If there were less than 2f + 1 valid signatures in the request, the replica adds its
+/// own signature, and forwards the updated request". So it signs whatever a sequencer orders; here it signs one history
 /// (ring-F4).
 #[test]
 fn nobody_signs_two_orders() {
