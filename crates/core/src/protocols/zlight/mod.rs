@@ -9,8 +9,8 @@
 //! * ZLight 2. The primary gives the requests that wait the next positions, proposes the agreed time and a seed, sends
 //!   ORDER with all of it, MACs included, to the others, then logs, executes and answers like them.
 //! * ZLight 3. A replica takes ORDERs in the order of their positions and keeps one that is early (abs-L8). It checks
-//!   its own MAC of each request; if one fails, or the agreed time is not acceptable, it orders nothing more and waits
-//!   for the panic. Otherwise it logs, executes and answers.
+//!   its own MAC of each request; if one fails, or the agreed time is not acceptable, it stops, and
+//!   says so in its report. Otherwise it logs, executes and answers.
 //! * ZLight 4. n equal answers, in history and result, commit. Anything else makes the client panic.
 //!
 //! # Why it is safe
