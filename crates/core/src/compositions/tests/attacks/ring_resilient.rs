@@ -512,7 +512,9 @@ fn f23_a_flood_costs_one_place_for_each_client() {
 /// Whether a client is served whose requests take 400 ms, beside one that always has its next request ready. One
 /// replica is down, so that the fast mode serves nobody.
 fn serves_the_slow(quota: Quota) -> bool {
-    let mut run = Run::of(Cluster { quota, ..Run::cluster(Protocol::Ring, 4) }, 2, 1);
+    // Without a Backup, whose quota grows as well.
+    let modes = Protocol::Schedule(Schedule::new(&[Part::RingFast, Part::RingResilient]).unwrap());
+    let mut run = Run::of(Cluster { quota, ..Run::cluster(modes, 4) }, 2, 1);
     run.net.isolate(&[3]);
     run.invoke(1);
     let mut late = Vec::new();
