@@ -105,7 +105,7 @@ pub struct Client {
     /// What it does to join, while it does.
     joining: Option<Joining>,
     instance: InstanceId,
-    /// What it is, in compositions of several.
+    /// What that is.
     asked: Specification,
     /// The view that the last replies named: where the primary is believed to be.
     view: View,

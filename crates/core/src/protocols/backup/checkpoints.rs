@@ -39,7 +39,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         sequence: Sequence,
         root: Digest,
     ) {
-        let value = Checkpoint { instance: self.instance, sequence, ruled: self.ledger.estate.ruled(), root };
+        let value = Checkpoint { instance: self.what.number, sequence, ruled: self.ledger.estate.ruled(), root };
         // One at the batch of a ruling is not voted for under the next: that has one of its own.
         if !self.order.may_vote() || !value.is_plausible(s.cluster) || self.dissent.overruled.is_some() {
             return;
@@ -70,7 +70,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         if sequence <= self.stable.checkpoint().sequence {
             return;
         }
-        let plausible = vote.claims().instance == self.instance && vote.claims().is_plausible(s.cluster);
+        let plausible = vote.claims().instance == self.what.number && vote.claims().is_plausible(s.cluster);
         if !plausible || vote.signer() == s.me {
             return s.reject(Principal::Replica(from), Rejection::BadCertificate);
         }
@@ -224,7 +224,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         for of_replica in self.votes.values_mut() {
             of_replica.retain(|vote| vote.value().sequence > sequence);
         }
-        s.out.notify(Notice::Stable { instance: self.instance, sequence, root });
+        s.out.notify(Notice::Stable { instance: self.what.number, sequence, root });
         self.call(s, queue, |order, context| order.stable(context, &certificate));
         if s.log_is_long() || self.unlogged {
             self.save_snapshot(s, Evidence::Certified(certificate), false);
@@ -241,7 +241,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     ) {
         let sequence = evidence.checkpoint().sequence;
         let Some(tree) = self.ledger.estate.version(sequence).cloned() else { return };
-        let instance = self.instance;
+        let instance = self.what.number;
         let opening = self.opening_records(sequence).into_iter().map(Into::into);
         let of_order = self.order.live_records(s.me).into_iter().map(Into::into);
         let live = opening.chain(of_order).map(|record| LogRecord { instance, record }).collect();

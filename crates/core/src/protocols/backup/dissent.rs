@@ -120,7 +120,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         signed: Claimed<Signed<Testimony>>,
     ) {
         let scope = signed.claims().scope;
-        if signed.signer() != from || scope.base.instance != self.instance {
+        if signed.signer() != from || scope.base.instance != self.what.number {
             return s.reject(Principal::Replica(from), Rejection::WrongSender);
         }
         let place = (from, scope.block.is_some());
@@ -175,11 +175,11 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     /// Dissent 4.
     fn ask_for(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, follows: Sequence, ruling: &Ruling) {
-        let holds = || ruling.verdict(s.cluster, s.keyring, self.instance).is_some();
+        let holds = || ruling.verdict(s.cluster, s.keyring, self.what.number).is_some();
         if self.dissent.asked != Some(follows) && holds() {
             s.step("Dissent 4");
             self.dissent.asked = Some(follows);
-            let request = Request::ruling(self.instance, s.me, follows, ruling);
+            let request = Request::ruling(self.what.number, s.me, follows, ruling);
             self.drive(s, |order, context| order.submit(context, request, None));
         }
     }
@@ -197,7 +197,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         if estate.follows_ruling_in(batch) {
             return false;
         }
-        let mut verdicts = rulings.iter().filter_map(|request| request.verdict(s.cluster, s.keyring, self.instance));
+        let mut verdicts = rulings.iter().filter_map(|request| request.verdict(s.cluster, s.keyring, self.what.number));
         let Some((_, verdict)) = verdicts.find(|(follows, _)| *follows == estate.ruled()) else { return false };
         self.dissent.begin_anew(batch);
         self.dissent.fruitless += 1;
@@ -227,7 +227,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         let back = estate.rule(s.cluster, ruled, stable, log).expect("the service accepts its own pages");
         assert!(back < ruled.until, "what is executed again comes before the ruling");
         let Ruled { position, until: batch } = ruled;
-        s.out.notify(Notice::Ruled { instance: self.instance, position, batch, back });
+        s.out.notify(Notice::Ruled { instance: self.what.number, position, batch, back });
         (self.wrong, self.dissent.overruled) = (None, None);
         self.dissent.said.clear();
         self.dissent.fruitless = 0;

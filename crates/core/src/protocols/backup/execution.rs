@@ -18,7 +18,7 @@ use crate::switching::Surroundings;
 impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// Backup 1.
     pub(super) fn on_request(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, from: Principal, request: Request) {
-        if request.instance != self.instance {
+        if request.instance != self.what.number {
             return s.reject(from, Rejection::WrongInstance);
         }
         let direct = from.is_client();
@@ -118,7 +118,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         outcome: Outcome,
     ) {
         let Request { client, timestamp, .. } = *request;
-        let reply = Reply { instance: self.instance, view, sequence, client, timestamp, firmness, outcome };
+        let reply = Reply { instance: self.what.number, view, sequence, client, timestamp, firmness, outcome };
         s.send(request.asker(), reply);
     }
 
@@ -175,7 +175,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             self.execute(s, ordered, Firmness::Final);
         }
         s.out.notify(Notice::Executed {
-            instance: self.instance,
+            instance: self.what.number,
             sequence,
             digest,
             history: self.ledger.estate.history(),
@@ -184,7 +184,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     fn execute(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, ordered: Ordered, firmness: Firmness) {
-        let (sequence, view, instance) = (ordered.sequence, ordered.view, self.instance);
+        let (sequence, view, instance) = (ordered.sequence, ordered.view, self.what.number);
         let (replicas, me, limited) = (self.what.replicas, s.me, self.is_limited());
         let out = &mut *s.out;
         let executed =

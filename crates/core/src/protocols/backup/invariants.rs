@@ -54,7 +54,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// The last checkpoint that 2f+1 signed: what this replica goes back to, and gives to others.
     fn check_stable(&self, cluster: &Cluster) {
         let stable = *self.stable.checkpoint();
-        assert_eq!(stable.instance, self.instance, "checkpoints of other instances count for nothing (abs-S9)");
+        assert_eq!(stable.instance, self.what.number, "checkpoints of other instances count for nothing (abs-S9)");
         if stable.sequence > Sequence(0) {
             self.stable.check_invariants(cluster, cluster.replicas.strong());
             assert!(stable.is_plausible(cluster), "there may be a checkpoint there");
@@ -71,7 +71,10 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         for (id, votes) in &self.votes {
             assert!(cluster.replicas.contains(*id), "replicas vote");
             assert!(votes.iter().all(|vote| vote.signer() == *id), "a vote is its signer's");
-            assert!(votes.iter().all(|vote| vote.value().instance == self.instance), "a vote is about this instance");
+            assert!(
+                votes.iter().all(|vote| vote.value().instance == self.what.number),
+                "a vote is about this instance"
+            );
             assert!(
                 votes.is_sorted_by_key(|vote| vote.value().sequence),
                 "the votes for the latest checkpoints are kept"
@@ -91,13 +94,13 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         let stable = self.stable.checkpoint().sequence;
         if let Some(ahead) = &self.ahead {
             ahead.check_invariants(cluster, cluster.replicas.strong());
-            assert_eq!(ahead.value().instance, self.instance, "what is ahead is of this instance");
+            assert_eq!(ahead.value().instance, self.what.number, "what is ahead is of this instance");
         }
         if let Some(transfer) = &self.transfer {
             transfer.check_invariants(cluster);
             let target = transfer.target();
             assert!(target.checkpoint().sequence > stable, "what is stable is not fetched");
-            assert_eq!(target.checkpoint().instance, self.instance, "what is fetched is of this instance");
+            assert_eq!(target.checkpoint().instance, self.what.number, "what is fetched is of this instance");
             target.check_invariants(cluster, cluster.replicas.blocking());
         }
         assert!(self.wrong.as_ref().is_none_or(|(at, _)| *at > stable), "what is stable is right");
@@ -109,7 +112,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         assert!(self.is_done(), "a Backup ends with the last request of its quota");
         assert!(self.said.is_none(), "what was said before a crash is said again, and nothing else");
         assert_eq!(report.signer(), me, "a replica reports what it has executed itself");
-        assert_eq!(report.value().instance, self.instance, "the report is about this instance");
+        assert_eq!(report.value().instance, self.what.number, "the report is about this instance");
         assert_eq!(report.value().anchor, self.ledger.log.anchor(), "the next instance begins where this one ended");
         assert_eq!(report.value().end(), self.ledger.estate.position(), "all that was executed is reported");
     }

@@ -50,7 +50,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     pub(super) fn submit_init(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         let Some(proof) = self.proof.clone() else { return };
         s.step("Backup 9");
-        let request = Request::init(self.instance, s.me, &proof.claim());
+        let request = Request::init(self.what.number, s.me, &proof.claim());
         self.drive(s, |order, context| order.submit(context, request, None));
     }
 
@@ -181,7 +181,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         let Some(history) = self.init_among(s, self.held.iter().flat_map(Ordered::requests)) else { return };
         s.step("Backup 9");
         self.init_base = history.base().map(|base| base.position);
-        let mut opening = Opening::new(s, self.instance, history, &self.ledger);
+        let mut opening = Opening::new(s, self.what.number, history, &self.ledger);
         opening.ask(s);
         self.init = Init::Opening(Box::new(opening));
         self.call(s, queue, O::opened);
@@ -196,7 +196,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     ) -> Option<AbortHistory> {
         requests.filter(|request| request.is_system()).find_map(|request| {
             // Whoever ordered it may have lied: what counts is what the proof proves, and that is the same everywhere.
-            let proof = request.proof(s.cluster, s.keyring, self.instance)?;
+            let proof = request.proof(s.cluster, s.keyring, self.what.number)?;
             proof.abort_history(&s.cluster.specification(proof.instance()))
         })
     }
@@ -212,16 +212,16 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
                 }
                 let entries = opening.finish(s, &mut self.ledger);
                 // Others may have to fetch them from this replica.
-                s.persist_all(self.instance, HistoryRecord::bodies(entries));
+                s.persist_all(self.what.number, HistoryRecord::bodies(entries));
                 self.begin(low_load);
                 if fetched {
                     // The log cannot recreate it. Where it can it must not begin again here, however long it is: those
                     // who begin later need what is before, and may need it of a replica that has restarted.
                     let root = self.ledger.estate.newest_version().root();
-                    self.save_snapshot(s, Evidence::reported(self.instance, 0, root), fetched);
+                    self.save_snapshot(s, Evidence::reported(self.what.number, 0, root), fetched);
                 }
                 let (position, history) = (self.ledger.estate.position(), self.ledger.estate.history());
-                s.out.notify(Notice::Begun { instance: self.instance, position, history });
+                s.out.notify(Notice::Begun { instance: self.what.number, position, history });
                 let held = core::mem::take(&mut self.held);
                 // If a ruling makes it go back, the order delivers all that follows again.
                 let _ = held.into_iter().any(|ordered| self.execute_limited(s, queue, ordered));
@@ -303,7 +303,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         assert_eq!(self.stable.checkpoint().sequence, self.ledger.estate.executed(), "2f+1 have signed the end");
         let anchor = self.ledger.close(self.stable.checkpoint().root);
         let report = AbortReport {
-            instance: self.instance,
+            instance: self.what.number,
             anchor,
             boundaries: Vec::new(),
             digests: Vec::new(),
@@ -312,8 +312,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         };
         let report = CheckedReport::sign(s.keyring, report, Certified::default());
         let record = HistoryRecord::Stopped(Arc::new(report.claim()));
-        s.persist(self.instance, record);
-        s.out.notify(Notice::Stopped { instance: self.instance, reason: StopReason::RequestsDone });
+        s.persist(self.what.number, record);
+        s.out.notify(Notice::Stopped { instance: self.what.number, reason: StopReason::RequestsDone });
         self.report = Some(report);
     }
 

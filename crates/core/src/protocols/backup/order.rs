@@ -37,7 +37,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         match (message, from) {
             (Heard::Request(request), _) => self.on_request(s, from, request),
             (Heard::Own(BackupMessage::Checkpoint(vote)), Principal::Replica(from))
-                if vote.claims().instance == self.instance =>
+                if vote.claims().instance == self.what.number =>
             {
                 self.on_checkpoint(s, from, *vote);
             }
@@ -48,11 +48,11 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
                 self.on_transfer(s, from, message);
             }
             (Heard::Own(BackupMessage::Order(instance, message)), Principal::Replica(from))
-                if instance == self.instance =>
+                if instance == self.what.number =>
             {
                 self.drive(s, |order, context| order.message(context, from, message));
             }
-            (Heard::Own(BackupMessage::Order(instance, _)), _) if instance != self.instance => {
+            (Heard::Own(BackupMessage::Order(instance, _)), _) if instance != self.what.number => {
                 s.reject(from, Rejection::WrongInstance);
             }
             (Heard::Switch(SwitchMessage::Bodies(bodies)), Principal::Replica(from)) => self.on_bodies(s, from, bodies),
@@ -105,7 +105,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             cluster: s.cluster,
             keyring: s.keyring,
             me: s.me,
-            instance: self.instance,
+            instance: self.what.number,
             validate: &validate,
             is_over: &is_over,
             out: &mut effects,
@@ -123,18 +123,18 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     ) {
         match effect {
             OrderEffect::Send(to, message) => {
-                s.send(Destination::Replica(to), (self.instance, message));
+                s.send(Destination::Replica(to), (self.what.number, message));
             }
             OrderEffect::Broadcast(message) => {
-                s.send(Destination::Replicas, (self.instance, message));
+                s.send(Destination::Replicas, (self.what.number, message));
             }
             OrderEffect::VoteAgain(to, stable) => self.vote_again(s, to, stable),
             OrderEffect::Forward(to, request) => s.send(Destination::Replica(to), request),
             OrderEffect::Persist(record) => {
-                s.persist(self.instance, record);
+                s.persist(self.what.number, record);
             }
             OrderEffect::Append(record) => {
-                s.append(self.instance, record);
+                s.append(self.what.number, record);
             }
             OrderEffect::SetTimer(timer, at) => s.set_timer(timer, at),
             OrderEffect::CancelTimer(timer) => s.cancel_timer(timer),

@@ -7,7 +7,7 @@ use crate::checkpoint::transfer::Transfer;
 use crate::checkpoint::{Checkpoint, Evidence, Tree};
 use crate::cluster::Cluster;
 use crate::digest::Digest;
-use crate::ids::{InstanceId, ReplicaId, Sequence, View};
+use crate::ids::{ReplicaId, Sequence, View};
 use crate::protocols::speculative::Queue as Waiting;
 use crate::protocols::total_order::{OrderEffect, TotalOrder};
 use crate::schedule::Specification;
@@ -32,7 +32,6 @@ pub(super) enum Init {
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Backup<O: TotalOrder, S> {
-    pub(super) instance: InstanceId,
     /// What it is. If it hands on after k requests, only final deliveries count, and every read is ordered (abs-D12).
     pub(super) what: Specification,
     pub(super) order: O,
@@ -88,7 +87,6 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             false => (ledger.estate.newest_version().root(), Init::Done),
         };
         Self {
-            instance: what.number,
             what,
             order: O::open(&what, root, lost_log),
             ledger,
