@@ -281,8 +281,10 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             }
         }
         if !matches!(self.init, Init::Done) {
-            // That state includes the init history, which others may not keep any more.
+            // That state includes the init history, which others may not keep any more. The order delivers again what
+            // follows it.
             self.init = Init::Waiting;
+            self.held.clear();
         }
         s.step("Backup 6");
         s.out.notify(Notice::Transfer { sequence, received: 0, done: false });

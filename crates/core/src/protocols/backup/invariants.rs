@@ -39,9 +39,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         );
         assert!(works || self.report.is_none(), "an instance ends after it has begun");
         assert!(!works || self.held.is_empty(), "what was held is executed");
-        let proved = self.ahead.as_ref().map_or(0, |ahead| ahead.value().sequence.0);
-        let last = self.held.back().map_or(0, |ordered| ordered.sequence.0);
-        assert!(last <= proved + cluster.window(), "no more than a window is held above what is stable (abs-L3)");
+        assert!(self.held.is_empty() || self.transfer.is_none(), "nothing is held below a state that is fetched");
+        let most = 2 * cluster.window();
+        assert!(self.held.len() as u64 <= most, "further ahead than two windows is a state to fetch (abs-L3)");
         let batches = self.held.iter().zip(self.held.iter().skip(1));
         let follow = batches.into_iter().all(|(one, next)| one.sequence.next() == next.sequence);
         assert!(follow, "no batch is missing among those that are held");

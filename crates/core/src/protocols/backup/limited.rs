@@ -2,8 +2,9 @@
 //!
 //! # Steps
 //! * Backup 9. Every replica that has a proof submits it as INIT. The first valid one in the order decides the init
-//!   history; batches delivered before it are held, not ignored (abs-L3). Until then the order takes only batches with
-//!   an INIT: a primary that orders others could fill the window, which moves with what is executed.
+//!   history; batches delivered before it are held, not ignored (abs-L3). A replica that fetches a state holds none:
+//!   the order delivers again what follows that state. Until the INIT the order takes only batches with an INIT: a
+//!   primary that orders others could fill the window, which moves with what is executed.
 //! * Backup 10. The replica comes to that history as in [`crate::switching::opening`], while the order goes on
 //!   (abs-L11), and then executes what was held.
 //! * Backup 11. Only final deliveries are executed, so what a replica signs at the end is the same everywhere
@@ -95,11 +96,12 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             // Ordered is enough: execution may have to wait for the init history (abs-L11).
             self.order.executed(request.client, request.timestamp);
         }
-        if !matches!(self.init, Init::Done) {
+        if matches!(self.init, Init::Done) {
+            self.execute_limited(s, queue, ordered);
+        } else if self.transfer.is_none() {
             self.held.push_back(ordered);
-            return self.find_init(s, queue);
+            self.find_init(s, queue);
         }
-        self.execute_limited(s, queue, ordered);
     }
 
     /// Whether the replica went back, as [`Self::follow_ruling`] has it.
@@ -175,7 +177,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     /// Backup 9: the first valid INIT.
     fn find_init(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, queue: &mut Queue<O>) {
-        if !matches!(self.init, Init::Waiting) || self.transfer.is_some() {
+        // Only the first of the order counts: whoever lacks a batch before waits for a state.
+        let is_whole = self.held.front().is_some_and(|ordered| ordered.sequence == Sequence(1));
+        if !matches!(self.init, Init::Waiting) || !is_whole {
             return;
         }
         let Some(history) = self.init_among(s, self.held.iter().flat_map(Ordered::requests)) else { return };
@@ -270,8 +274,6 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             return;
         }
         self.init = Init::Done;
-        // The order delivers again what follows the certificate.
-        self.held.clear();
         self.ledger.close(certificate.value().root);
         self.end_if_done(s);
     }
