@@ -29,8 +29,9 @@
 //!   2f+1 agree although all have been asked again, these votes are a RULING: that state is right. Who has another one
 //!   fetches it (Backup 7 of [`crate::protocols::backup`]). It is ordered because two halves could repair themselves
 //!   with the state of the other half, and sign both. If no root has f+1 and no request is disputed, the votes are a
-//!   RULING together with the TESTIMONIES: the first request after which no 2f+1 have the same effects is refused as in
-//!   Dissent 5.
+//!   RULING together with TESTIMONIES that reach that checkpoint: the first request after which no 2f+1 have the same
+//!   effects is refused as in Dissent 5. (Older ones may end before the disputed request, and one that is good would
+//!   be refused for it.)
 //! * Dissent 8. Votes for checkpoints name the batch of the last ruling that they follow: only such as follow the same
 //!   add up.
 //!
@@ -147,6 +148,14 @@ impl Scope {
     /// Requests executed before those that the testimony is about.
     pub fn first(&self) -> u64 {
         self.position.saturating_add(u64::from(self.block.unwrap_or(0)) * BLOCK as u64)
+    }
+}
+
+impl Testimony {
+    /// Whether it tells of all requests up to this position, or of a whole block that ends before.
+    pub fn reaches(&self, position: u64) -> bool {
+        let last = self.scope.first() + (self.effects.len() as u64).saturating_sub(1);
+        self.effects.len() > BLOCK || last >= position
     }
 }
 

@@ -3,14 +3,17 @@
 use super::effects::{AMISS, Drifting};
 use crate::client::Completion;
 use crate::cluster::{ClientAuth, Cluster, Limits};
+use crate::digest::{Digest, Domain};
 use crate::message::Refusal;
 use crate::notice::Notice;
+use crate::registry::Message;
 use crate::schedule::{Protocol, Quota};
-use crate::service::{Asker, Service};
+use crate::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service};
 use crate::services::Counter;
-use crate::testing::net::{Host, Net, cluster, done};
+use crate::testing::net::{Host, Net, c, cluster, done, kind, r};
 use alloc::vec;
 use alloc::vec::Vec;
+use bytes::Bytes;
 
 const PROTOCOLS: [Protocol; 6] =
     [Protocol::Pbft, Protocol::Quorum, Protocol::ZLight, Protocol::Chain, Protocol::Aliph, Protocol::Ring];
@@ -125,4 +128,79 @@ fn disputed_requests_in_one_window_are_ruled_upon_one_by_one() {
     let results: Vec<_> = net.completed.iter().map(|completed| completed.result.clone()).collect();
     assert_eq!(results, vec![Completion::Refused(Refusal::Disputed); 8]);
     assert_eq!(sums(&net), [0; 4]);
+}
+
+/// A counter that keeps a mark beside the sum: the first replica another one than the others when [`AMISS`] is added,
+/// and each its own when [`ALL_AMISS`] is.
+#[derive(Clone, Debug, Default)]
+struct Marking {
+    counter: Counter,
+    name: u8,
+    mark: u8,
+    written: Digest,
+}
+
+const ALL_AMISS: u64 = 8;
+
+impl Service for Marking {
+    fn execute(&mut self, operation: &[u8], agreed: &Agreed) -> Bytes {
+        self.mark = match operation {
+            _ if operation == Counter::add(AMISS) => 1 + u8::from(self.name == 0),
+            _ if operation == Counter::add(ALL_AMISS) => 10 + self.name,
+            _ => self.mark,
+        };
+        let result = self.counter.execute(operation, agreed);
+        self.written = Digest::of_parts(Domain::Effects, &[&result, &[self.mark]]);
+        result
+    }
+    fn take_written(&mut self) -> Digest {
+        core::mem::replace(&mut self.written, Digest::ZERO)
+    }
+    fn query(&self, operation: &[u8], asker: &Asker) -> Result<Bytes, NotReadOnly> {
+        self.counter.query(operation, asker)
+    }
+    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
+        self.counter.save(write);
+        write(99, Some(Bytes::copy_from_slice(&[self.mark])));
+    }
+    fn load(&mut self, pages: &mut dyn Iterator<Item = (PageNumber, Option<Bytes>)>) -> Result<(), BadState> {
+        let (marks, others): (Vec<_>, Vec<_>) = pages.partition(|(number, _)| *number == 99);
+        for (_, content) in marks {
+            self.mark = content.and_then(|content| content.first().copied()).unwrap_or_default();
+        }
+        self.counter.load(&mut others.into_iter())
+    }
+}
+
+/// One replica neither testifies nor votes, as one that abstains, but has answered; another one executed the first
+/// request otherwise, and testified. All execute the second one otherwise. What was testified before that says nothing
+/// against it, and nothing against the first one.
+#[test]
+fn old_testimonies_refuse_nothing_that_was_answered() {
+    let limits = Limits { checkpoint_interval: 4, ..Limits::default() };
+    let interval = limits.status_interval.0;
+    let make = |id: usize| Marking { name: id as u8, ..Marking::default() };
+    let cluster = Cluster { protocol: Protocol::Pbft, ..cluster(4, ClientAuth::Hybrid, limits) };
+    let mut net = Net::of(cluster, 2, make);
+    net.lose(|frame| frame.from == r(1) && ["TESTIMONY", "CHECKPOINT"].contains(&kind(&frame.message).as_str()));
+    let answers = [1, AMISS].map(|amount| net.call(&Counter::add(amount), false));
+    assert_eq!(answers, [done(1), done(10)]);
+    let said = net.said(c(0), "REQUEST");
+    let Some(Message::Request(asked)) = said.last().map(|frame| frame.message.clone()) else { panic!("{said:?}") };
+    for id in 0..4 {
+        // It asks again.
+        net.forge(c(0), r(id), Message::Request(asked.clone()));
+    }
+    net.settle();
+    assert_eq!(net.said(r(3), "TESTIMONY").len(), 6, "in outline and in detail");
+    net.pass(2 * interval);
+    net.submit(0, &Counter::add(ALL_AMISS), false);
+    net.settle();
+    net.submit(1, &Counter::add(1), false);
+    for _ in 0..PATIENCE {
+        net.pass(100_000);
+    }
+    let mut results: Vec<_> = net.completed.iter().map(|completed| completed.result.clone()).collect();
+    results.sort_by_key(|result| matches!(result, Completion::Done(_)));
+    assert_eq!(results.into_iter().map(Some).collect::<Vec<_>>(), [REFUSED, done(11)]);
 }

@@ -166,11 +166,14 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
         let votes = self.votes_about(newest);
         if let Some(some) = right_without_some(self.what.replicas, &votes) {
-            self.ask_for(s, scope.ruled, &Ruling::Right(List::of(some)));
-        } else {
-            let (votes, testimonies) = (List::of(votes), List::of(of_block));
-            self.ask_for(s, scope.ruled, &Ruling::Hopeless(Hopeless { votes, testimonies }));
+            return self.ask_for(s, scope.ruled, &Ruling::Right(List::of(some)));
         }
+        // An older testimony may end before the request that is disputed.
+        let reached = self.ledger.estate.position_at(newest).unwrap_or(u64::MAX);
+        let mut testimonies = of_block;
+        testimonies.retain(|signed| signed.value().reaches(reached));
+        let (votes, testimonies) = (List::of(votes), List::of(testimonies));
+        self.ask_for(s, scope.ruled, &Ruling::Hopeless(Hopeless { votes, testimonies }));
     }
 
     /// Dissent 4.
