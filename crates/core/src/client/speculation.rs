@@ -164,19 +164,23 @@ impl Client {
         call.panicked = true;
         call.attempts = call.attempts.max(1);
         call.retry_at = now + patience;
-        let said: Message = match complaint {
+        let said: Option<Message> = match complaint {
             Complaint::Signed => {
                 let request = call.request.clone().authenticate_for_all(&self.cluster, &self.keyring);
-                request.sign(&self.keyring).into()
+                Some(request.sign(&self.keyring).into())
             }
             Complaint::Panic => {
                 out.step("Switch 1");
                 let panic = Panic { client: self.id, timestamp: call.request.timestamp };
-                Switch { instance: self.instance, message: SwitchMessage::Panic(panic) }.into()
+                Some(Switch { instance: self.instance, message: SwitchMessage::Panic(panic) }.into())
             }
-            Complaint::Nothing => return,
+            Complaint::Nothing => None,
         };
-        out.send(Destination::Replicas, said);
+        if let Some(said) = said {
+            out.send(Destination::Replicas, said);
+        }
+        // The timer may be set for a time when it had more patience.
+        self.set_retry(now + patience, out);
     }
 
     /// Client 9: a replica says which instance is active. f+1 of them convince.
