@@ -91,9 +91,7 @@ fn run_each(first: u64, (f, spare): (u32, u32), count: u64, subjects: &[(&str, &
     for (protocol, service) in subjects {
         let mut arguments = vec!["--protocol", protocol, "--service", service, "--seeds", &seeds, "--f", &f, "--json"];
         if spare > 0 {
-            // Of those who execute otherwise there are more then, and liars who have given an answer may take it back
-            // with them: the one case that `bezant_core::dissent` excepts.
-            arguments.extend(["--replicas", &n, "--without", "dissent"]);
+            arguments.extend(["--replicas", &n]);
         }
         lies.add(&simulate("fresh-seeds", &arguments)?)?;
     }

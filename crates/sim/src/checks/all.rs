@@ -39,7 +39,7 @@ impl Checks {
             Box::new(Validity::new(cluster)),
             Box::new(Contradiction::new(dissent)),
             Box::new(Inheritance::default()),
-            Box::new(Roots::new(dissent)),
+            Box::new(Roots::new(dissent, liars)),
             Box::new(Memory::new(cluster, identities, dissent)),
             Box::new(Lasso::new(cluster, correct)),
             Box::new(Needless::new(cluster, is_calm)),
