@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 impl<S: Service> Composite<S> {
     /// Something of an init history is missing: others may be beyond it.
     pub(super) fn ask_for_stable(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
-        if self.what(s.cluster, self.instance).part.certifies() {
+        if self.what.part.certifies() {
             // Who has stopped does not answer, but has told in its report.
             let reports = self.reports.values().filter(|report| report.signer() != s.me);
             let told = reports.filter_map(|report| Some((report.signer(), report.value().stable_here()?.clone())));
@@ -29,7 +29,7 @@ impl<S: Service> Composite<S> {
             for (from, certificate) in told {
                 self.on_stable(s, from, certificate);
             }
-            s.send(Destination::Replicas, certifying::question(self.instance));
+            s.send(Destination::Replicas, certifying::question(self.what.number));
         }
     }
 
@@ -41,7 +41,7 @@ impl<S: Service> Composite<S> {
         certificate: Claimed<Certificate<Stable>>,
     ) {
         let Stable { instance, boundary, .. } = *certificate.claims();
-        let what = self.what(s.cluster, self.instance);
+        let what = self.what;
         let here = Some(certificate).filter(|_| what.number == instance && what.part.certifies());
         let checked = here.and_then(|certificate| s.keyring.verify_certificate(certificate, what.replicas.strong()));
         let Some(certificate) = checked else {
@@ -93,7 +93,7 @@ impl<S: Service> Composite<S> {
 
     /// The state at the checkpoint is here.
     fn jump(&mut self, s: &mut Surroundings<'_, impl Speaker>, opening: Opening, certificate: Certificate<Stable>) {
-        assert_eq!(certificate.value().instance, self.instance, "it goes on in the instance that runs");
+        assert_eq!(certificate.value().instance, self.what.number, "it goes on in the instance that runs");
         for timer in ReplicaTimer::OF_INSTANCES {
             s.cancel_timer(timer);
         }
@@ -107,9 +107,9 @@ impl<S: Service> Composite<S> {
         assert_eq!(ledger.log.anchor(), certificate.value().boundary, "the log begins at the checkpoint");
         self.begin_log_at(s, &ledger, &certificate);
         let init = certificate.value().init;
-        s.out.notify(Notice::Begun { instance: self.instance, position: init.0, history: init.1 });
-        let speaks = Amnesia::lets_speak(s.amnesia, self.instance);
-        let mut running = Running::at(s.cluster, s.me, self.what(s.cluster, self.instance), ledger, speaks);
+        s.out.notify(Notice::Begun { instance: self.what.number, position: init.0, history: init.1 });
+        let speaks = Amnesia::lets_speak(s.amnesia, self.what.number);
+        let mut running = Running::at(s.cluster, s.me, self.what, ledger, speaks);
         if let Some(instance) = running.open_mut() {
             instance.resume(s.cluster, init, Vec::new());
             for record in certifying::records_at(certificate) {
@@ -140,8 +140,8 @@ impl<S: Service> Composite<S> {
             Begun { proof: self.proof.as_ref().map(Proof::claim), init: certificate.value().init, above: Vec::new() };
         let begun = core::iter::once(HistoryRecord::Begun(begun).into());
         let records = begun.chain(certifying::records_at(certificate.clone()));
-        let live = records.map(|record| LogRecord { instance: self.instance, record }).collect();
-        let snapshot = snapshot_at(self.instance, position, tree);
+        let live = records.map(|record| LogRecord { instance: self.what.number, record }).collect();
+        let snapshot = snapshot_at(self.what.number, position, tree);
         s.begin_log(SnapshotRecord { snapshot, live, transferred: true });
     }
 }

@@ -50,7 +50,7 @@ impl<S: Service> Composite<S> {
         if let Some(amnesia) = s.amnesia {
             amnesia.ask(s.now);
             let record = amnesia.record();
-            s.persist(self.instance, record);
+            s.persist(self.what.number, record);
         }
     }
 
@@ -72,7 +72,7 @@ impl<S: Service> Composite<S> {
     ) {
         s.step("Amnesia 1");
         s.send(Destination::Replica(from), self.switch(SwitchMessage::Here(question)));
-        if instance < self.instance {
+        if instance < self.what.number {
             let message = self.switch(SwitchMessage::Behind(())).into();
             self.tell(s, Principal::Replica(from), &message);
         }
@@ -90,13 +90,13 @@ impl<S: Service> Composite<S> {
 
     /// Amnesia 3.
     pub(super) fn look_back(&self, s: &mut Surroundings<'_, impl Speaker>) {
-        let enough = self.replicas(s.cluster).strong();
+        let enough = self.what.replicas.strong();
         if let Some(amnesia) = s.amnesia
-            && amnesia.look_back(self.instance, enough)
+            && amnesia.look_back(self.what.number, enough)
         {
             let record = amnesia.record();
             s.step("Amnesia 3");
-            s.persist(self.instance, record);
+            s.persist(self.what.number, record);
         }
     }
 }

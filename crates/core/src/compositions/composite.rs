@@ -8,11 +8,11 @@ use crate::cluster::Cluster;
 use crate::compositions::Running;
 use crate::estate::Estate;
 use crate::history::LogEntry;
-use crate::ids::{InstanceId, Principal, ReplicaId};
+use crate::ids::{Principal, ReplicaId};
 use crate::machine::Destination;
 use crate::registry::{Message, ReplicaTimer, Speaker, certifying};
 use crate::rejection::Rejection;
-use crate::schedule::Protocol;
+use crate::schedule::Specification;
 use crate::service::Service;
 use crate::shares::ClientSet;
 use crate::stop::SwitchReason;
@@ -40,8 +40,8 @@ pub(crate) struct LastSwitch {
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub(crate) struct Composite<S: Service> {
-    pub(crate) protocol: Protocol,
-    pub(crate) instance: InstanceId,
+    /// The instance that runs, or is opened.
+    pub(crate) what: Specification,
     /// Always there between steps.
     pub(super) running: Option<Running<S>>,
     /// What proves that this instance may run; none for the first.
@@ -83,9 +83,8 @@ impl<S: Service> Composite<S> {
         restored: Option<Evidence>,
         lost_log: bool,
     ) -> Self {
-        let protocol = cluster.protocol;
         let ledger = Ledger::new(estate);
-        let (instance, running) = if restored.as_ref().is_some_and(|at| tells_its_opening(cluster, at)) {
+        let (number, running) = if restored.as_ref().is_some_and(|at| tells_its_opening(cluster, at)) {
             Self::before_replay(ledger)
         } else {
             let mut running = Running::at(cluster, me, cluster.specification(FIRST), ledger, !lost_log);
@@ -95,8 +94,7 @@ impl<S: Service> Composite<S> {
             (FIRST, running)
         };
         Self {
-            protocol,
-            instance,
+            what: cluster.specification(number),
             running: Some(running),
             proof: None,
             reports: BTreeMap::new(),
@@ -148,7 +146,7 @@ impl<S: Service> Composite<S> {
             Running::Silent(_) => {}
             Running::Open(instance) => instance.start(s),
         }
-        if self.protocol.hands_on() {
+        if self.what.hands_on() {
             self.heartbeat(s);
         }
         self.look(s);
@@ -203,7 +201,7 @@ impl<S: Service> Composite<S> {
     }
 
     pub(super) fn dispatch(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, message: Message) {
-        if !self.protocol.hands_on() {
+        if !self.what.hands_on() {
             if let Some(instance) = self.running_mut().open_mut() {
                 instance.message(s, from, message);
             }
@@ -224,15 +222,15 @@ impl<S: Service> Composite<S> {
                 Self::on_here(s, from, instance, question);
             }
             (Message::Switch(Switch { instance, message: SwitchMessage::Init(proof) }), _)
-                if instance > self.instance
-                    || self.may_begin_again(s, instance, from)
+                if instance > self.what.number
+                    || self.may_begin_again(instance, from)
                     || self.may_go_over(s.cluster, instance, from, &proof) =>
             {
                 self.on_init(s, from, instance, proof);
             }
             (message, from) => match message.instance() {
-                Some(instance) if instance < self.instance => self.tell(s, from, &message),
-                Some(instance) if instance > self.instance => self.on_ahead(s, from, message),
+                Some(instance) if instance < self.what.number => self.tell(s, from, &message),
+                Some(instance) if instance > self.what.number => self.on_ahead(s, from, message),
                 _ => self.on_current(s, from, message),
             },
         }
@@ -247,7 +245,7 @@ impl<S: Service> Composite<S> {
                 (SwitchMessage::Bodies(bodies), Principal::Replica(from)) => self.on_bodies(s, from, bodies),
                 (SwitchMessage::Init(_) | SwitchMessage::Behind(()), Principal::Replica(_)) => {}
                 (message @ (SwitchMessage::Checkpoint(_) | SwitchMessage::Anchor(_)), Principal::Replica(_)) => {
-                    let message = Message::Switch(Switch { instance: self.instance, message });
+                    let message = Message::Switch(Switch { instance: self.what.number, message });
                     self.pass_to_instance(s, from, message);
                 }
                 _ => s.reject(from, Rejection::WrongSender),

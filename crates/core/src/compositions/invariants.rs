@@ -11,7 +11,6 @@ use crate::switching::Amnesia;
 impl<S: Service> Composite<S> {
     /// See the [module](self).
     pub(crate) fn check_invariants(&self, cluster: &Cluster, me: ReplicaId, amnesia: Option<&Amnesia>) {
-        assert_eq!(self.protocol, cluster.protocol, "what runs is what the cluster runs");
         self.check_instance(cluster, amnesia);
         self.check_proof();
         self.check_reports(cluster, me);
@@ -19,16 +18,17 @@ impl<S: Service> Composite<S> {
         self.waiting.check_invariants();
         self.early.check_invariants();
         if let Some(jump) = &self.ahead {
-            jump.check_invariants(cluster, self.instance);
+            jump.check_invariants(cluster, self.what.number);
         }
         self.running().check_invariants(cluster, me);
     }
 
     /// Whatever runs is what the schedule says.
     fn check_instance(&self, cluster: &Cluster, amnesia: Option<&Amnesia>) {
-        let what = cluster.specification(self.instance);
+        let what = self.what;
+        assert_eq!(what, cluster.specification(what.number), "what runs is what the schedule says");
         if !what.hands_on() {
-            assert_eq!(self.instance.0, 1, "where nothing follows there is one instance");
+            assert_eq!(self.what.number.0, 1, "where nothing follows there is one instance");
             assert!(self.early.is_empty() && self.reports.is_empty(), "nothing is said about others");
         }
         match self.running() {
@@ -37,19 +37,19 @@ impl<S: Service> Composite<S> {
             }
             Running::Silent(_) => {
                 assert!(!what.part.is_backup(), "a Backup executes what the others order (Amnesia 2)");
-                let has_forgotten = amnesia.is_some() || self.instance.0 == 0;
+                let has_forgotten = amnesia.is_some() || self.what.number.0 == 0;
                 assert!(has_forgotten, "only who may have spoken before is silent");
             }
-            Running::Open(instance) => assert_eq!(*instance.what(), what, "what runs is what the schedule says"),
+            Running::Open(instance) => assert_eq!(*instance.what(), what, "it is what it was opened as"),
         }
         assert!(self.ahead.is_none() || what.part.certifies(), "2f+1 sign how far a resilient ring is");
     }
 
     /// Switch 3 of [`crate::switching`]: an instance runs where the one before it is known to have ended.
     fn check_proof(&self) {
-        assert!(self.instance.0 <= 1 || self.proof.is_some(), "every instance but the first needs a proof");
+        assert!(self.what.number.0 <= 1 || self.proof.is_some(), "every instance but the first needs a proof");
         if let Some(proof) = &self.proof {
-            assert_eq!(proof.instance().0 + 1, self.instance.0, "the proof is about the instance before");
+            assert_eq!(proof.instance().0 + 1, self.what.number.0, "the proof is about the instance before");
         }
     }
 
@@ -57,7 +57,7 @@ impl<S: Service> Composite<S> {
     fn check_reports(&self, cluster: &Cluster, me: ReplicaId) {
         assert!(self.reports.iter().all(|(id, report)| report.signer() == *id), "a report is its signer's");
         assert!(self.reports.keys().all(|id| cluster.replicas.contains(*id)), "replicas report");
-        let is_here = self.reports.values().all(|report| report.value().instance == self.instance);
+        let is_here = self.reports.values().all(|report| report.value().instance == self.what.number);
         assert!(is_here, "reports of what is over are forgotten");
         let own = self.running().open().and_then(Instance::report);
         assert_eq!(self.reports.contains_key(&me), own.is_some(), "who has stopped says so, and nobody else");

@@ -41,10 +41,10 @@ impl<S: Service> Composite<S> {
         }
         if let InstanceRecord::History(HistoryRecord::Opened(proof)) = record {
             // A resilient ring may begin again, with its sequencer's proof.
-            let is_again = instance == self.instance
-                && self.what(s.cluster, instance).part.certifies()
+            let is_again = instance == self.what.number
+                && self.what.part.certifies()
                 && !self.proof.as_ref().is_some_and(|own| own.is(&proof));
-            if instance > self.instance || is_again {
+            if instance > self.what.number || is_again {
                 // The snapshot, if there is one, is of what it began with before.
                 self.reopen(s, restored.filter(|_| !is_again), instance, proof.recalled());
             }
@@ -55,12 +55,12 @@ impl<S: Service> Composite<S> {
         }
         if let InstanceRecord::History(HistoryRecord::Begun(begun)) = record {
             // Else this log tells everything from before as well.
-            if self.instance == BEFORE {
+            if self.what.number == BEFORE {
                 self.resume(s, instance, begun);
             }
             return;
         }
-        if instance != self.instance {
+        if instance != self.what.number {
             return;
         }
         let record = match record {
@@ -79,7 +79,7 @@ impl<S: Service> Composite<S> {
     /// Bodies that another record names, or that others may have to fetch. Perhaps of an instance that is opened next:
     /// this one may still have to come to its end, and may drop what it keeps there.
     fn keep_bodies(&mut self, instance: InstanceId, entries: Vec<LogEntry>) {
-        if instance > self.instance {
+        if instance > self.what.number {
             self.bodies.extend(entries);
             return;
         }
@@ -93,7 +93,7 @@ impl<S: Service> Composite<S> {
     /// The log is a new one. It says so before anything else, but the first instance is open by then.
     fn replay_abstention(&mut self, s: &mut Surroundings<'_, impl Speaker>, until: InstanceId) {
         let news = s.amnesia.replace(Amnesia::until(until)).is_none();
-        if !news || self.instance != FIRST {
+        if !news || self.what.number != FIRST {
             return;
         }
         if self.running_mut().open_mut().is_some_and(Instance::lose_log) {
@@ -108,8 +108,8 @@ impl<S: Service> Composite<S> {
         let proof = self.proof.as_ref().map(Proof::claim);
         let Some(instance) = self.running_mut().open_mut() else { return };
         let Some((position, tree, records)) = instance.begin_log(proof) else { return };
-        let live = records.into_iter().map(|record| LogRecord { instance: self.instance, record }).collect();
-        let snapshot = snapshot_at(self.instance, position, tree);
+        let live = records.into_iter().map(|record| LogRecord { instance: self.what.number, record }).collect();
+        let snapshot = snapshot_at(self.what.number, position, tree);
         s.begin_log(SnapshotRecord { snapshot, live, transferred: false });
     }
 
@@ -121,9 +121,9 @@ impl<S: Service> Composite<S> {
         ledger.log.retain(core::mem::take(&mut self.bodies));
         let entries = ledger.log.find(&above);
         assert_eq!(entries.len(), above.len(), "the bodies were written first");
-        (self.instance, self.proof) = (instance, proof.map(ClaimedProof::recalled));
+        (self.what, self.proof) = (self.specify(s.cluster, instance), proof.map(ClaimedProof::recalled));
         let speaks = Amnesia::lets_speak(s.amnesia, instance);
-        self.set_running(Running::at(s.cluster, s.me, self.what(s.cluster, instance), ledger, speaks));
+        self.set_running(Running::at(s.cluster, s.me, self.what, ledger, speaks));
         if let Some(instance) = self.running_mut().open_mut() {
             instance.resume(s.cluster, init, entries);
         }
@@ -136,19 +136,19 @@ impl<S: Service> Composite<S> {
         instance: InstanceId,
         proof: Proof,
     ) {
-        let ended = self.what(s.cluster, proof.instance());
+        let ended = self.specify(s.cluster, proof.instance());
         let Some(history) = proof.abort_history(&ended) else { return };
-        if self.what(s.cluster, self.instance).part.is_backup() {
+        if self.what.part.is_backup() {
             // Its batches are in the log: the state at its end is where this instance begins.
             self.running_mut().open_mut().into_iter().for_each(|backup| backup.start(s));
         }
         let mut ledger = self.halt_running();
         ledger.log.retain(core::mem::take(&mut self.bodies));
-        self.instance = instance;
+        self.what = self.specify(s.cluster, instance);
         self.proof = Some(proof);
         let restored = restored.filter(|evidence| evidence.checkpoint().instance == instance);
         let speaks = Amnesia::lets_speak(s.amnesia, instance);
-        let what = self.what(s.cluster, instance);
+        let what = self.what;
         if what.part.is_backup() {
             let mut running = Running::at(s.cluster, s.me, what, ledger, speaks);
             if let Running::Open(backup) = &mut running {

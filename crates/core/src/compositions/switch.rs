@@ -12,7 +12,6 @@ use crate::message::Request;
 use crate::notice::Notice;
 use crate::registry::{Instance, LogRecord, Message, ReplicaTimer, SnapshotRecord, Speaker};
 use crate::rejection::Rejection;
-use crate::replicas::Replicas;
 use crate::schedule::Specification;
 use crate::service::Service;
 use crate::stop::{StopReason, SwitchReason};
@@ -32,13 +31,8 @@ impl<S: Service> Composite<S> {
     /// What an instance is: the one place where a composition asks which part is next, and among whom. Today that is
     /// known before anything runs.
     #[allow(clippy::unused_self, reason = "what is known while running will be asked of the composition")]
-    pub(super) fn what(&self, cluster: &Cluster, instance: InstanceId) -> Specification {
+    pub(super) fn specify(&self, cluster: &Cluster, instance: InstanceId) -> Specification {
         cluster.specification(instance)
-    }
-
-    /// Who takes part in the instance that runs.
-    pub(super) fn replicas(&self, cluster: &Cluster) -> Replicas {
-        self.what(cluster, self.instance).replicas
     }
 
     /// Switch 2: a client was not served in time.
@@ -60,13 +54,13 @@ impl<S: Service> Composite<S> {
         if self.reports.contains_key(&from) {
             return;
         }
-        if report.signer() != from || report.claims().instance != self.instance {
+        if report.signer() != from || report.claims().instance != self.what.number {
             return s.reject(Principal::Replica(from), Rejection::BadCertificate);
         }
         let Some(report) = s.keyring.verify(Arc::unwrap_or_clone(report)) else {
             return s.reject(Principal::Replica(from), Rejection::BadSignature);
         };
-        let what = self.what(s.cluster, self.instance);
+        let what = self.what;
         let Some(report) = CheckedReport::of(report, s.cluster, s.keyring, &what) else {
             return s.reject(Principal::Replica(from), Rejection::BadCertificate);
         };
@@ -85,7 +79,7 @@ impl<S: Service> Composite<S> {
     /// have come while it was still opening the instance, and perhaps nothing else will ever make it stop.
     fn follow(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let others = self.reports.keys().filter(|id| **id != s.me).count();
-        let weak = self.replicas(s.cluster).weak();
+        let weak = self.what.replicas.weak();
         if others < weak {
             return;
         }
@@ -104,11 +98,11 @@ impl<S: Service> Composite<S> {
             self.look_ahead(s);
             self.follow(s);
             self.announce(s);
-            let what = self.what(s.cluster, self.instance);
+            let what = self.what;
             if !what.hands_on() {
                 break;
             }
-            let next = InstanceId(self.instance.0 + 1);
+            let next = InstanceId(self.what.number.0 + 1);
             if self.head_until.is_none_or(|until| until <= s.now)
                 && let Some(proof) = Proof::assemble(&what, self.reports.values())
                 && let Some(history) = proof.abort_history(&what)
@@ -131,7 +125,7 @@ impl<S: Service> Composite<S> {
     /// begin with different ones. So the head's proof is waited for, a little. A Backup agrees on one by itself (Switch
     /// 6).
     fn leaves_it_to_the_head(&mut self, s: &mut Surroundings<'_, impl Speaker>, next: InstanceId) -> bool {
-        let what = self.what(s.cluster, next);
+        let what = self.specify(s.cluster, next);
         if what.part.is_backup() || what.head == s.me {
             return false;
         }
@@ -157,7 +151,7 @@ impl<S: Service> Composite<S> {
     }
 
     pub(super) const fn switch(&self, message: SwitchMessage) -> Switch {
-        Switch { instance: self.instance, message }
+        Switch { instance: self.what.number, message }
     }
 
     /// Switch 3: somebody proves that a later instance may run.
@@ -169,16 +163,16 @@ impl<S: Service> Composite<S> {
         proof: Arc<ClaimedProof>,
     ) {
         let before = InstanceId(instance.0 - 1);
-        let ended = self.what(s.cluster, before);
+        let ended = self.specify(s.cluster, before);
         let checked = proof.check(s.cluster, s.keyring, &ended);
         let proved = checked.and_then(|proof| Some((proof.abort_history(&ended)?, proof)));
         let Some((history, proof)) = proved else {
             return s.reject(from, Rejection::BadCertificate);
         };
-        let what = self.what(s.cluster, instance);
+        let what = self.specify(s.cluster, instance);
         // Its sequencer's proof may take the place of this replica's own once; to go over is another matter.
-        let was_again = instance == self.instance && self.begun_again;
-        let is_again = instance == self.instance && from == Principal::Replica(what.head);
+        let was_again = instance == self.what.number && self.begun_again;
+        let is_again = instance == self.what.number && from == Principal::Replica(what.head);
         self.advance(s, instance, proof, history);
         self.begun_again = was_again || is_again;
         // It goes over once for each time that it asks.
@@ -194,15 +188,15 @@ impl<S: Service> Composite<S> {
         history: AbortHistory,
     ) {
         s.step("Switch 3");
-        assert!(instance >= self.instance, "an instance that was left is over, for good (abs-D13)");
+        assert!(instance >= self.what.number, "an instance that was left is over, for good (abs-D13)");
         assert_eq!(proof.instance().0 + 1, instance.0, "the proof is that the instance before has ended");
         self.stopped_at.get_or_insert(s.now);
         self.stop_reason = if history.low_load { SwitchReason::LittleLoad } else { self.reason(instance) };
         let old = self.running.take().expect("an instance runs between steps");
-        if let (Some(ring), true) = (old.open().and_then(Instance::certifying), instance > self.instance) {
+        if let (Some(ring), true) = (old.open().and_then(Instance::certifying), instance > self.what.number) {
             self.failures = if ring.is_full() { 0 } else { self.failures + 1 };
         }
-        if instance > self.instance {
+        if instance > self.what.number {
             (self.begun_again, self.asked_for_proof) = (false, (None, 0));
             self.reports.clear();
             // Who goes over goes on fetching what is certified in this instance, however that began.
@@ -214,13 +208,13 @@ impl<S: Service> Composite<S> {
         }
         self.running = Some(old);
         let ledger = self.halt_running();
-        self.instance = instance;
+        let what = self.specify(s.cluster, instance);
+        self.what = what;
         self.proof = Some(proof.clone());
         self.head_until = None;
         self.announced = None;
         self.told.clear();
         s.send(Destination::Replicas, self.switch(SwitchMessage::Init(proof.claim())));
-        let what = self.what(s.cluster, instance);
         if what.part.is_backup() {
             let record = HistoryRecord::Opened(proof.claim());
             s.persist(instance, record);
@@ -241,14 +235,9 @@ impl<S: Service> Composite<S> {
 
     /// Resilient 2 of [`crate::protocols::ring_resilient`]: whether the sequencer's init history may replace this
     /// replica's own.
-    pub(super) fn may_begin_again(
-        &self,
-        s: &Surroundings<'_, impl Speaker>,
-        instance: InstanceId,
-        from: Principal,
-    ) -> bool {
-        let what = self.what(s.cluster, instance);
-        let is_sequencers = instance == self.instance && what.part.certifies() && from == Principal::Replica(what.head);
+    pub(super) fn may_begin_again(&self, instance: InstanceId, from: Principal) -> bool {
+        let what = self.what;
+        let is_sequencers = instance == what.number && what.part.certifies() && from == Principal::Replica(what.head);
         let has_signed = match self.running() {
             Running::Opening(_) => false,
             Running::Open(instance) => instance.certifying().is_none_or(|ring| !ring.may_begin_again()),
@@ -264,13 +253,13 @@ impl<S: Service> Composite<S> {
         if !opening.0.is_free() || !opening.0.is_stalled(s.cluster) {
             return;
         }
-        let replicas = self.replicas(s.cluster);
+        let replicas = self.what.replicas;
         let (last, waits_for) = self.asked_for_proof;
         let after = last.unwrap_or(s.me);
         let next = (1..replicas.n()).map(|places| replicas.after(after, places)).find(|id| *id != s.me);
         if let Some(to) = next {
             self.asked_for_proof = (next, waits_for | 1 << to.0);
-            let behind = Switch { instance: InstanceId(self.instance.0 - 1), message: SwitchMessage::Behind(()) };
+            let behind = Switch { instance: InstanceId(self.what.number.0 - 1), message: SwitchMessage::Behind(()) };
             s.send(Destination::Replica(to), behind);
         }
     }
@@ -285,7 +274,7 @@ impl<S: Service> Composite<S> {
         proof: &ClaimedProof,
     ) -> bool {
         let Running::Opening(opening) = self.running() else { return false };
-        instance == self.instance
+        instance == self.what.number
             && opening.0.is_free()
             && opening.0.is_stalled(cluster)
             && from.replica().is_some_and(|id| self.asked_for_proof.1 & 1 << id.0 != 0)
@@ -294,7 +283,7 @@ impl<S: Service> Composite<S> {
 
     /// Why this replica leaves the instance that runs.
     fn reason(&self, instance: InstanceId) -> SwitchReason {
-        if instance.0 > self.instance.0 + 1 {
+        if instance.0 > self.what.number.0 + 1 {
             return SwitchReason::Behind;
         }
         self.running().open().map_or(SwitchReason::OthersStopped, Instance::left_because)
@@ -315,18 +304,18 @@ impl<S: Service> Composite<S> {
         let mut records = HistoryRecord::bodies(entries);
         records.push(HistoryRecord::Opened(proof.claim()));
         match fetched {
-            None => s.persist_all(self.instance, records),
+            None => s.persist_all(self.what.number, records),
             Some((boundary, tree)) => {
-                let snapshot = snapshot_at(self.instance, boundary.position, tree);
-                let instance = self.instance;
+                let snapshot = snapshot_at(self.what.number, boundary.position, tree);
+                let instance = self.what.number;
                 let live = records.into_iter().map(|record| LogRecord { instance, record: record.into() }).collect();
                 s.begin_log(SnapshotRecord { snapshot, live, transferred: true });
             }
         }
         let (position, history) = (ledger.log.length(), ledger.log.history());
-        s.out.notify(Notice::Begun { instance: self.instance, position, history });
-        let speaks = Amnesia::lets_speak(s.amnesia, self.instance);
-        let mut running = Running::at(s.cluster, s.me, self.what(s.cluster, self.instance), ledger, speaks);
+        s.out.notify(Notice::Begun { instance: self.what.number, position, history });
+        let speaks = Amnesia::lets_speak(s.amnesia, self.what.number);
+        let mut running = Running::at(s.cluster, s.me, self.what, ledger, speaks);
         if let Some(ring) = running.open_mut().and_then(Instance::certifying_mut) {
             ring.be_patient(s.cluster, self.failures);
         }
@@ -340,8 +329,8 @@ impl<S: Service> Composite<S> {
         s.step("Switch 5");
         let took = self.stopped_at.take().map_or(Duration(0), |at| s.now - at);
         self.last_switch = LastSwitch { reason: self.stop_reason, took };
-        let Specification { part, .. } = self.what(s.cluster, self.instance);
-        s.out.notify(Notice::Switched { instance: self.instance, part, reason: self.stop_reason, took });
+        let Specification { number: instance, part, .. } = self.what;
+        s.out.notify(Notice::Switched { instance, part, reason: self.stop_reason, took });
         for client in core::mem::take(&mut self.waiting).iter() {
             s.send(Destination::Client(client), self.switch(SwitchMessage::Active(client)));
         }
@@ -421,14 +410,14 @@ impl<S: Service> Composite<S> {
             let message = SwitchMessage::Bodies(Bodies(part));
             s.send(Destination::Replica(to), Switch { instance, message });
         }
-        if instance < self.instance {
+        if instance < self.what.number {
             let message = Message::Switch(Switch { instance, message: SwitchMessage::Behind(()) });
             self.tell(s, Principal::Replica(to), &message);
         }
     }
 
     pub(super) fn on_bodies(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, bodies: Bodies) {
-        let instance = self.instance;
+        let instance = self.what.number;
         match self.running_mut() {
             Running::Opening(opening) => opening.0.on_bodies(s, from, bodies),
             Running::Silent(_) => {}

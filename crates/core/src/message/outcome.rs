@@ -116,6 +116,16 @@ impl Outcome {
         }
     }
 
+    /// Whether both say the same: their digests are equal. Two results are compared as they are.
+    pub fn agrees_with(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Done { .. }, Self::Done { .. })
+            | (Self::DoneDigest(_), Self::DoneDigest(_))
+            | (Self::Refused(_), Self::Refused(_)) => self == other,
+            (Self::Done { .. } | Self::DoneDigest(_) | Self::Refused(_), _) => self.digest() == other.digest(),
+        }
+    }
+
     /// Whether it says what came of the request, and not only the digest of that: whoever takes a digest for an answer
     /// has none, and asks nobody else.
     pub const fn is_whole(&self) -> bool {

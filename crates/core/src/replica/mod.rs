@@ -136,7 +136,7 @@ impl<S: Service> Replica<S> {
         let mut amnesia = (lost_log && several).then(Amnesia::total);
         let (cluster_of, keys) = (&cluster, &keyring);
         for record in log {
-            let (length, before) = (record.record.log_bytes() as u64, composite.instance);
+            let (length, before) = (record.record.log_bytes() as u64, composite.what.number);
             let mut s = Surroundings {
                 now: Instant(0),
                 cluster: cluster_of,
@@ -148,7 +148,7 @@ impl<S: Service> Replica<S> {
                 out: &mut out,
             };
             composite.replay(&mut s, restored.as_ref(), record);
-            assert!(composite.instance >= before, "the log tells of one instance after the other");
+            assert!(composite.what.number >= before, "the log tells of one instance after the other");
             log_bytes += length;
         }
         Ok(Self { cluster, keyring, me, composite, rejections: Rejections::default(), log_bytes, amnesia })
@@ -187,7 +187,7 @@ impl<S: Service> Replica<S> {
 
     /// The running instance.
     pub const fn instance(&self) -> InstanceId {
-        self.composite.instance
+        self.composite.what.number
     }
 
     /// The application, as of the last executed batch.
@@ -221,9 +221,9 @@ impl<S: Service> Replica<S> {
         let estate = &self.composite.ledger().estate;
         let several = self.cluster.protocol.hands_on();
         let mut report = Report {
-            protocol: self.composite.protocol.to_string(),
-            instance: self.composite.instance,
-            part: if several { self.cluster.part(self.composite.instance).to_string() } else { String::new() },
+            protocol: self.cluster.protocol.to_string(),
+            instance: self.composite.what.number,
+            part: if several { self.composite.what.part.to_string() } else { String::new() },
             position: estate.position(),
             members: estate.members().live(),
             switch_reason: self.composite.last_switch.reason,

@@ -82,18 +82,18 @@ pub(crate) trait ClientHalf: Sync {
     fn complaint(&self) -> Complaint;
 }
 
-/// What must be equal in answers.
-fn statement(response: &Response) -> (u64, Digest, Digest) {
-    (response.position, response.history, response.outcome.digest())
+/// Whether two answers say the same.
+fn are_equal(one: &Response, other: &Response) -> bool {
+    (one.position, one.history) == (other.position, other.history) && one.outcome.agrees_with(&other.outcome)
 }
 
 /// Equal answers of all of so many replicas, one of them whole, commit; two that differ never will.
 pub(crate) fn all_equal(responses: &BTreeMap<ReplicaId, Response>, needed: usize) -> Verdict {
-    let Some(first) = responses.values().next().map(statement) else { return Verdict::Open };
-    if responses.values().any(|response| statement(response) != first) {
+    let Some(first) = responses.values().next() else { return Verdict::Open };
+    if responses.values().any(|response| !are_equal(response, first)) {
         return Verdict::Hopeless;
     }
-    let (position, history, _) = first;
+    let Response { position, history, .. } = *first;
     let whole = responses.values().map(|response| &response.outcome).find(|outcome| outcome.is_whole());
     match whole {
         Some(outcome) if responses.len() == needed => {
@@ -107,7 +107,7 @@ pub(crate) fn all_equal(responses: &BTreeMap<ReplicaId, Response>, needed: usize
 /// So many equal answers, one of them whole, commit; those that differ mean nothing.
 pub(crate) fn enough_equal(responses: &BTreeMap<ReplicaId, Response>, needed: usize) -> Verdict {
     let equal = |to: &Response| {
-        let equal = responses.iter().filter(|(_, other)| statement(other) == statement(to));
+        let equal = responses.iter().filter(|(_, other)| are_equal(other, to));
         equal.fold(0_u64, |bits, (id, _)| bits | 1 << id.0)
     };
     let whole = responses.values().filter(|response| response.outcome.is_whole());
