@@ -174,3 +174,37 @@ impl fmt::Display for Outcome {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{Reader, Wire};
+    use alloc::vec::Vec;
+
+    /// abs-K19: whoever passes an answer on makes no refusal of a result.
+    #[test]
+    fn k19_no_result_has_the_digest_of_a_refusal() {
+        let refusals =
+            (0..=u8::MAX).filter_map(|byte| Refusal::decode(&mut Reader::new(Bytes::copy_from_slice(&[byte]))).ok());
+        let refusals: Vec<Refusal> = refusals.collect();
+        assert_eq!(refusals.len(), 12);
+        for refusal in refusals {
+            let refused = Outcome::Refused(refusal);
+            let result = Outcome::Done { result: refusal.to_bytes().into(), effects: Digest::ZERO };
+            assert_ne!(refused.digest(), result.digest());
+            assert!(!refused.agrees_with(&result) && !refused.agrees_with(&Outcome::DoneDigest(result.digest())));
+        }
+    }
+
+    /// A result and its digest say the same, whichever came first.
+    #[test]
+    fn a_result_agrees_with_its_digest_alone() {
+        let result =
+            |effects| Outcome::Done { result: Bytes::from_static(b"a result"), effects: Digest([effects; 32]) };
+        let digest = Outcome::DoneDigest(result(1).digest());
+        assert!(result(1).agrees_with(&digest) && digest.agrees_with(&result(1)) && result(1).agrees_with(&result(1)));
+        assert!(
+            !result(2).agrees_with(&digest) && !digest.agrees_with(&result(2)) && !result(1).agrees_with(&result(2))
+        );
+    }
+}

@@ -43,6 +43,15 @@ fn digits_are_paid_for_at_every_use() {
     }
 }
 
+/// A statement that is kept prepared counts its steps anew each time (prac-F35).
+#[test]
+fn what_comes_again_costs_no_more() {
+    let mut node = Node::new();
+    let sql = format!("{} select count(*) from n", numbers(37));
+    let costs = [0; 12].map(|_| steps(&mut node, &[&sql]));
+    assert_eq!(costs, [costs[0]; 12]);
+}
+
 #[test]
 fn a_zeroblob_is_compared_byte_by_byte() {
     let sql = "select sum(zeroblob(x + 900000) > unhex(hex(zeroblob(500000)))) from n";
