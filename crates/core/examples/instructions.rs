@@ -148,7 +148,7 @@ impl Load {
         self.left = operations;
         while self.done < end {
             drawn = drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            self.now = self.now + TURN;
+            self.now += TURN;
             turn(self, (drawn >> 33) as usize % self.inboxes.len());
         }
     }

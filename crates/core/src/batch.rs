@@ -84,10 +84,8 @@ impl Entry {
 /// fills gaps in a new view, has no requests and proposes nothing.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// Agreed time and seed as proposed.
-    pub proposal: Proposal,
-    /// The requests.
-    pub entries: Vec<Entry>,
+    proposal: Proposal,
+    entries: Vec<Entry>,
     digest: Digest,
 }
 
@@ -112,6 +110,24 @@ impl Batch {
         }
         let digest = Digest::of(Domain::Batch, &bytes);
         Self { proposal, entries, digest }
+    }
+
+    /// Agreed time and seed as proposed.
+    pub const fn proposal(&self) -> &Proposal {
+        &self.proposal
+    }
+
+    /// The requests.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The requests that it carries itself, for whoever finds out whether they are their clients': that alone may change.
+    pub(crate) fn inline_mut(&mut self) -> impl Iterator<Item = &mut Request> {
+        self.entries.iter_mut().filter_map(|entry| match entry {
+            Entry::Inline(request) => Some(request),
+            Entry::Reference(_) => None,
+        })
     }
 
     /// The null batch.

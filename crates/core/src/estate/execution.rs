@@ -51,7 +51,7 @@ impl<S: Service> Estate<S> {
         answer: &mut impl FnMut(&Request, &Outcome, bool),
     ) -> usize {
         if !ordered.batch.is_null() {
-            self.advance_time(cluster, &ordered.batch.proposal);
+            self.advance_time(cluster, ordered.batch.proposal());
         }
         let mut count = 0;
         for request in ordered.requests().filter(|request| !request.is_system()) {
@@ -63,7 +63,7 @@ impl<S: Service> Estate<S> {
                 continue;
             }
             let history = self.meta.history.chain(request.digest());
-            let outcome = self.execute_new(cluster, &ordered.batch.proposal, request, history);
+            let outcome = self.execute_new(cluster, ordered.batch.proposal(), request, history);
             answer(request, &outcome, true);
             self.note(request, outcome);
             count += 1;

@@ -41,7 +41,7 @@ impl<S: Service> Estate<S> {
         if let Some(tentative) = &self.tentative {
             assert_eq!(tentative.ordered.sequence, self.meta.executed, "only the last batch may be undone");
             let requests = self.meta.position - tentative.position;
-            let most = tentative.ordered.batch.entries.len() as u64;
+            let most = tentative.ordered.batch.entries().len() as u64;
             assert!(requests <= most, "a batch executes what stands in it");
         }
     }

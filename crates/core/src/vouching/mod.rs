@@ -5,7 +5,7 @@ mod system;
 pub(crate) use system::ruling_after;
 
 use crate::auth::{Keyring, Signature};
-use crate::batch::{Batch, Entry};
+use crate::batch::Batch;
 use crate::cluster::{ClientAuth, Cluster};
 use crate::ids::Principal;
 use crate::message::{REQUEST_SIGNATURE_KIND, Request, Vouched};
@@ -80,14 +80,8 @@ impl Batch {
     /// Checks which inline requests are their clients': by this replica's MAC entries, and whatever they leave open
     /// by signature, all at once.
     pub fn vouch(&mut self, cluster: &Cluster, keyring: &Keyring) {
-        let mut open = Vec::new();
-        for entry in &mut self.entries {
-            if let Entry::Inline(request) = entry
-                && !request.vouch_by_mac(cluster, keyring)
-            {
-                open.push(request);
-            }
-        }
+        let open = self.inline_mut().filter_map(|request| (!request.vouch_by_mac(cluster, keyring)).then_some(request));
+        let open: Vec<&mut Request> = open.collect();
         if cluster.client_auth != ClientAuth::Mac && !open.is_empty() {
             Request::vouch_signatures(open.into_iter(), cluster, keyring);
         }

@@ -58,9 +58,9 @@ impl Behaviour for BogusProof {
             && liar.rng.per_mille(200)
             && let Some(proof) = self.proof(liar)
         {
-            let mut entries = proposal.batch.entries.clone();
+            let mut entries = proposal.batch.entries().to_vec();
             entries.insert(0, Entry::Inline(Request::init(*instance, liar.me, &proof)));
-            let batch = Arc::new(Batch::new(proposal.batch.proposal.clone(), entries));
+            let batch = Arc::new(Batch::new(proposal.batch.proposal().clone(), entries));
             let PrePrepare { view, sequence, .. } = *proposal;
             return liar.order(to, *instance, PbftMessage::PrePrepare(PrePrepare { view, sequence, batch }));
         }

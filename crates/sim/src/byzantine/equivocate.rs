@@ -22,8 +22,8 @@ pub(super) struct Equivocate {
 
 /// Another batch that would be just as good.
 pub(super) fn other(rng: &mut Rng, batch: &Batch) -> Batch {
-    let mut entries = batch.entries.clone();
-    let mut proposal = batch.proposal.clone();
+    let mut entries = batch.entries().to_vec();
+    let mut proposal = batch.proposal().clone();
     match rng.below(4) {
         0 if entries.len() > 1 => entries.reverse(),
         1 if entries.len() > 1 => drop(entries.pop()),

@@ -35,7 +35,7 @@ impl MemberReplay {
     fn story(&mut self, liar: &mut Liar<'_>, proposal: &PrePrepare) -> Arc<Batch> {
         let heard = &self.heard;
         let batch = self.proposed.entry((proposal.view.0, proposal.sequence.0)).or_insert_with(|| {
-            let mut entries = proposal.batch.entries.clone();
+            let mut entries = proposal.batch.entries().to_vec();
             let room = entries.len() < liar.cluster.limits.batch_requests_max;
             if !heard.is_empty() && room && liar.rng.per_mille(600) {
                 let old = heard[liar.rng.below(heard.len() as u64) as usize].clone();
@@ -45,7 +45,7 @@ impl MemberReplay {
                     entries.insert(place, Entry::Inline(old));
                 }
             }
-            Arc::new(Batch::new(proposal.batch.proposal.clone(), entries))
+            Arc::new(Batch::new(proposal.batch.proposal().clone(), entries))
         });
         batch.clone()
     }
@@ -76,7 +76,7 @@ impl Behaviour for MemberReplay {
         match &*incoming.message {
             Message::Request(request) => self.remember(request),
             Message::Ordering(Ordering { message: PbftMessage::PrePrepare(proposal), .. }) => {
-                for entry in &proposal.batch.entries {
+                for entry in proposal.batch.entries() {
                     if let Entry::Inline(request) = entry {
                         self.remember(request);
                     }

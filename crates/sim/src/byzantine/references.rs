@@ -104,7 +104,7 @@ impl References {
         let positions = 1 + self.reach.min(liar.cluster.window() - 1);
         let places = (0..positions).map(|ahead| Sequence(honest.sequence.0 + ahead));
         let batches = self.entries(liar, instance, positions).into_iter();
-        let batches = batches.map(|entries| Arc::new(Batch::new(honest.batch.proposal.clone(), entries)));
+        let batches = batches.map(|entries| Arc::new(Batch::new(honest.batch.proposal().clone(), entries)));
         places.zip(batches).map(|(sequence, batch)| PrePrepare { view: honest.view, sequence, batch }).collect()
     }
 
@@ -120,8 +120,8 @@ impl References {
             Entry::Inline(request) => Entry::Inline(reproved(rng, request.clone())),
             Entry::Reference(reference) => Entry::Reference(*reference),
         };
-        let entries = batch.entries.iter().map(change).collect();
-        Batch::new(batch.proposal.clone(), entries)
+        let entries = batch.entries().iter().map(change).collect();
+        Batch::new(batch.proposal().clone(), entries)
     }
 
     /// Its answer to somebody who lacks something.

@@ -43,7 +43,7 @@ impl Behaviour for Replay {
         if let Message::Ordering(Ordering { message: PbftMessage::PrePrepare(PrePrepare { batch, .. }), .. }) =
             &*incoming.message
         {
-            for entry in &batch.entries {
+            for entry in batch.entries() {
                 if let Entry::Inline(request) = entry {
                     remember(&mut self.others, Message::Request(request.clone()));
                 }

@@ -48,14 +48,14 @@ impl Behaviour for SkewedTime {
             PbftMessage::PrePrepare(proposal) if !proposal.batch.is_null() => {
                 let PrePrepare { view, sequence, batch } = proposal;
                 let batch = self.proposed.entry((*view, *sequence)).or_insert_with(|| {
-                    let mut skewed = batch.proposal.clone();
+                    let mut skewed = batch.proposal().clone();
                     let time = skewed.time.0;
                     skewed.time = Instant(match self.skew {
                         Skew::Ahead(span) => time.saturating_add(length(span)),
                         Skew::Behind(span) => time.saturating_sub(length(span)),
                         Skew::Always(time) => time,
                     });
-                    Arc::new(Batch::new(skewed, batch.entries.clone()))
+                    Arc::new(Batch::new(skewed, batch.entries().to_vec()))
                 });
                 PbftMessage::PrePrepare(PrePrepare { view: *view, sequence: *sequence, batch: batch.clone() })
             }

@@ -74,8 +74,8 @@ impl SplitOrder {
     /// Another batch at the same place of a ring, with a PREP that is as good.
     fn other_of_ring(&self, liar: &mut Liar<'_>, instance: InstanceId, order: &RingOrder) -> Option<RingOrder> {
         let before = *self.ordered.get(&(instance, order.first - 1))?;
-        let mut proposal = order.batch.proposal.clone();
-        let mut entries = order.batch.entries.clone();
+        let mut proposal = order.batch.proposal().clone();
+        let mut entries = order.batch.entries().to_vec();
         match liar.rng.below(4) {
             0 => return None,
             1 => entries.reverse(),

@@ -71,10 +71,10 @@ impl Behaviour for UnaskedBodies {
             && liar.rng.per_mille(self.unknown)
         {
             let PrePrepare { view, sequence, batch } = proposal;
-            let mut entries = batch.entries.clone();
+            let mut entries = batch.entries().to_vec();
             let request = Self::request(liar, *instance);
             entries.push(Entry::Reference(Reference::to(&request)));
-            let batch = Arc::new(Batch::new(batch.proposal.clone(), entries));
+            let batch = Arc::new(Batch::new(batch.proposal().clone(), entries));
             let lie = PrePrepare { view: *view, sequence: *sequence, batch };
             return liar.order(to, *instance, PbftMessage::PrePrepare(lie));
         }

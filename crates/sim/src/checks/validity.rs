@@ -225,7 +225,7 @@ impl Check for Validity {
                 }
             }
             Event::Batch(batch) => {
-                let digests = || batch.entries.iter().map(Entry::digest).collect();
+                let digests = || batch.entries().iter().map(Entry::digest).collect();
                 self.batches.entry(batch.digest()).or_insert_with(digests);
             }
             Event::Said(_, Message::Cookie(CookieMessage::Given(given))) => drop(self.given.insert(given.signature)),

@@ -164,7 +164,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     pub(super) fn finalise(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, ordered: Ordered) {
         let sequence = ordered.sequence;
-        let (digest, requests) = (ordered.batch.digest(), ordered.batch.entries.len());
+        let (digest, requests) = (ordered.batch.digest(), ordered.batch.entries().len());
         for request in ordered.requests() {
             self.order.executed(request.client, request.timestamp);
         }

@@ -14,14 +14,14 @@ impl Pbft {
     /// instance.
     pub(super) fn check_batch(&self, context: &Ctx<'_>, batch: &Batch) -> Result<(), Rejection> {
         let limits = &context.cluster.limits;
-        let well_formed = batch.entries.iter().all(|entry| {
+        let well_formed = batch.entries().iter().all(|entry| {
             let is_big = entry.length() > limits.inline_bytes_max;
             is_big == entry.reference().is_some()
                 && entry.inline().is_none_or(|request| may_be_ordered(context, request))
         });
-        let distinct = are_distinct(batch.entries.iter().filter_map(Entry::inline));
-        let sized = batch.entries.len() <= limits.batch_requests_max
-            && (batch.entries.len() <= 1 || batch.bytes() <= limits.batch_bytes_max);
+        let distinct = are_distinct(batch.entries().iter().filter_map(Entry::inline));
+        let sized = batch.entries().len() <= limits.batch_requests_max
+            && (batch.entries().len() <= 1 || batch.bytes() <= limits.batch_bytes_max);
         if well_formed && distinct && sized && !batch.is_null() { Ok(()) } else { Err(Rejection::BadBatch) }
     }
 
@@ -41,7 +41,7 @@ impl Pbft {
         if batch.references().next().is_none() {
             return may_be_next && vouched;
         }
-        let is_valid = is_valid(context, &batch.proposal, requests.iter().copied());
+        let is_valid = is_valid(context, batch.proposal(), requests.iter().copied());
         if !are_distinct(requests.into_iter()) {
             context.reject(self.replicas.primary(self.view), Rejection::BadBatch);
             return false;

@@ -46,7 +46,7 @@ impl Pbft {
 
     /// The requests of a batch whose bodies are all here, in its order.
     pub(super) fn requests<'a>(&'a self, batch: &'a Batch) -> impl Iterator<Item = &'a Request> {
-        batch.entries.iter().map(|entry| entry.inline().unwrap_or_else(|| &self.bodies[&entry.digest()].1))
+        batch.entries().iter().map(|entry| entry.inline().unwrap_or_else(|| &self.bodies[&entry.digest()].1))
     }
 
     /// Goes on asking for bodies whose proofs do not convince this replica: whoever sent them may have spoilt those, as

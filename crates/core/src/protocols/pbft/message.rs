@@ -273,7 +273,7 @@ impl fmt::Display for PbftMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::PrePrepare(p) => {
-                let requests = p.batch.entries.len();
+                let requests = p.batch.entries().len();
                 write!(f, "PRE-PREPARE {} {} {:?} with {requests} requests", p.view, p.sequence, p.digest())
             }
             Self::Prepare(vote) => write!(f, "PREPARE {} {} {:?}", vote.view, vote.sequence, vote.digest),
@@ -297,7 +297,7 @@ impl fmt::Display for PbftMessage {
                 write!(f, "STATUS {view}{changing}{abstaining} since {begun} stable {stable} committed {committed}")
             }
             Self::FetchBatch(position) => write!(f, "FETCH-BATCH {} {:?}", position.sequence, position.digest),
-            Self::Batch(batch) => write!(f, "BATCH {:?} with {} requests", batch.digest(), batch.entries.len()),
+            Self::Batch(batch) => write!(f, "BATCH {:?} with {} requests", batch.digest(), batch.entries().len()),
             Self::FetchRequest(digest) => write!(f, "FETCH-REQUEST {digest:?}"),
             Self::Body(r) => write!(f, "BODY {} {} {} bytes", r.client, r.timestamp, r.operation.len()),
             Self::Decided(position) => write!(f, "DECIDED {} {:?}", position.sequence, position.digest),

@@ -146,7 +146,7 @@ wire_enum!(PbftRecord {
 impl PbftRecord {
     /// About how many bytes it takes in the log: see [`crate::switching::Recorded::log_bytes`].
     pub fn log_bytes(&self) -> usize {
-        let of_batch = |batch: &Batch| RECORD_ALLOWANCE * (1 + batch.entries.len()) + batch.inline_bytes();
+        let of_batch = |batch: &Batch| RECORD_ALLOWANCE * (1 + batch.entries().len()) + batch.inline_bytes();
         match self {
             Self::Accepted(pre_prepare) => of_batch(&pre_prepare.batch),
             Self::Fetched((_, batch)) => of_batch(batch),

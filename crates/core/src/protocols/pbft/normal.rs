@@ -197,12 +197,12 @@ impl Pbft {
         }
         context.step("PBFT 3");
         let batch = vouched(context, batch);
-        let inline = batch.entries.iter().filter_map(Entry::inline);
-        let acceptable = is_near(context, &batch.proposal) && is_valid(context, &batch.proposal, inline);
+        let inline = batch.entries().iter().filter_map(Entry::inline);
+        let acceptable = is_near(context, batch.proposal()) && is_valid(context, batch.proposal(), inline);
         if !acceptable {
             context.reject(from, Rejection::BadAgreedValue);
         }
-        for entry in &batch.entries {
+        for entry in batch.entries() {
             self.pool.proposed(entry.digest());
         }
         let slot = self.slots.entry(sequence).or_default();
@@ -280,7 +280,7 @@ impl Pbft {
         let digest = proposed.digest;
         let batch = proposed.batch.clone().expect("accepted with the batch in hand");
         slot.pre_prepare(digest, view);
-        self.last_time = self.last_time.max(batch.proposal.time);
+        self.last_time = self.last_time.max(batch.proposal().time);
         slot.missing.clear();
         for reference in batch.references() {
             // Where others vouched for it, a better copy may still be wanted.

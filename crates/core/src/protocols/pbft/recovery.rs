@@ -78,8 +78,8 @@ impl Pbft {
         if sequence <= self.committed {
             return;
         }
-        self.last_time = self.last_time.max(batch.proposal.time);
-        for entry in &batch.entries {
+        self.last_time = self.last_time.max(batch.proposal().time);
+        for entry in batch.entries() {
             if let Some((last, _)) = self.bodies.get_mut(&entry.digest())
                 && *last == UNASSIGNED
             {

@@ -192,7 +192,7 @@ impl Pbft {
         if batch.is_vouched() && !held.is_vouched() {
             *held = batch.clone();
         }
-        for entry in &batch.entries {
+        for entry in batch.entries() {
             if let Some((last, _)) = self.bodies.get_mut(&entry.digest()) {
                 *last = sequence.max(*last);
             }

@@ -392,7 +392,7 @@ impl Pbft {
             }
             let batch = self.batch(digest);
             // What is executed is not executed once more: a JOIN that was refused there may wait again.
-            for entry in batch.iter().filter(|_| sequence > self.committed).flat_map(|batch| &batch.entries) {
+            for entry in batch.iter().filter(|_| sequence > self.committed).flat_map(|batch| batch.entries()) {
                 self.pool.proposed(entry.digest());
             }
             self.slots.entry(sequence).or_default().proposed =

@@ -33,8 +33,8 @@ impl<S: Service> RingResilient<S> {
     pub(super) fn requests_of(&mut self, s: &mut Surroundings<'_, impl Speaker>, end: u64) -> Option<Vec<Request>> {
         let order = self.early.get(&end)?;
         let logged = (self.base.ledger.log.length() + 1).saturating_sub(order.first) as usize;
-        let entries = || order.batch.entries.iter().skip(logged);
-        let (mut found, mut missing) = (Vec::with_capacity(order.batch.entries.len()), Vec::new());
+        let entries = || order.batch.entries().iter().skip(logged);
+        let (mut found, mut missing) = (Vec::with_capacity(order.batch.entries().len()), Vec::new());
         for entry in entries() {
             let digest = entry.digest();
             let inline = |is_proved| entry.inline().filter(|request| (request.vouched != Vouched::No) == is_proved);

@@ -93,7 +93,7 @@ impl<S: Service> RingResilient<S> {
         for (end, order) in &self.early {
             assert_eq!(order.prepare.value().position, *end, "an ORDER is found by its last position");
             assert_eq!(order.prepare.signer(), self.base.what.head, "the sequencer orders");
-            let count = order.batch.entries.len() as u64;
+            let count = order.batch.entries().len() as u64;
             assert_eq!(order.first + count, *end + 1, "each request has a position");
         }
         let kept: usize = self.bodies.values().flatten().map(|body| body.operation.len()).sum();

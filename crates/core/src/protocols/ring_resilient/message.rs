@@ -118,7 +118,7 @@ impl fmt::Display for Resilient {
         let Self { instance, message } = self;
         match message {
             ResilientMessage::Order(order) => {
-                let (end, requests) = (order.prepare.claims().position, order.batch.entries.len());
+                let (end, requests) = (order.prepare.claims().position, order.batch.entries().len());
                 write!(f, "RING-ORDER {instance} p{}..p{end} with {requests} requests", order.first)
             }
             ResilientMessage::Prepare(signed) => {

@@ -183,12 +183,12 @@ impl<S: Service> RingResilient<S> {
     /// Resilient 3: the sequencer's next batch.
     pub(super) fn on_order(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: ReplicaId, order: Order) {
         let Prepared { instance, position, history } = *order.prepare.claims();
-        let count = order.batch.entries.len() as u64;
+        let count = order.batch.entries().len() as u64;
         if from != self.base.what.head || order.prepare.signer() != from {
             return s.reject(Principal::Replica(from), Rejection::WrongSender);
         }
         let limits = &s.cluster.limits;
-        let is_short = order.batch.entries.len() <= limits.batch_requests_max
+        let is_short = order.batch.entries().len() <= limits.batch_requests_max
             && order.batch.inline_bytes() <= limits.batch_bytes_max.max(limits.inline_bytes_max);
         let follows = order.first.checked_add(count).is_some_and(|next| next.checked_sub(1) == Some(position));
         if instance != self.base.what.number || !follows || !is_short {
@@ -251,11 +251,11 @@ impl<S: Service> RingResilient<S> {
             }
             let Some(requests) = self.requests_of(s, end) else { return };
             let Early { batch, prepare, .. } = self.early.remove(&end).expect("just seen");
-            if let Some(reason) = self.objection(s, &batch.proposal, &requests, prepare.value()) {
+            if let Some(reason) = self.objection(s, batch.proposal(), &requests, prepare.value()) {
                 return s.reject(Principal::Replica(self.base.what.head), reason);
             }
             s.step("Resilient 3");
-            self.log(s, batch.proposal, requests);
+            self.log(s, batch.proposal().clone(), requests);
             self.vote(s, end, prepare);
         }
     }

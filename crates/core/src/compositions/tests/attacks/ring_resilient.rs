@@ -826,7 +826,7 @@ fn only_bodies_of_the_next_order_are_waited_for() {
             unreachable!()
         };
         let entries = unknown[..count].iter().map(|request| Entry::Reference(Reference::to(request))).collect();
-        order.batch = Batch::new(order.batch.proposal.clone(), entries);
+        order.batch = Batch::new(order.batch.proposal().clone(), entries);
         let message = ResilientMessage::Order(order);
         run.net.forge(r(0), r(1), Message::Resilient(Resilient { instance, message }));
         run.settle();

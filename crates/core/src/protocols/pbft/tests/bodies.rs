@@ -208,9 +208,9 @@ fn a_fetched_batch_is_checked_for_what_its_digest_does_not_cover() {
     assert_eq!(net.add(1), done(1));
     let said = net.said(r(0), "PRE-PREPARE")[0].message.clone();
     let Message::Ordering(Ordering { message: PbftMessage::PrePrepare(said), .. }) = said else { unreachable!() };
-    let mut elsewhere = said.batch.entries[0].inline().expect("it is small").clone();
+    let mut elsewhere = said.batch.entries()[0].inline().expect("it is small").clone();
     elsewhere.instance = InstanceId(9);
-    let changed = Arc::new(Batch::new(said.batch.proposal.clone(), vec![Entry::Inline(elsewhere)]));
+    let changed = Arc::new(Batch::new(said.batch.proposal().clone(), vec![Entry::Inline(elsewhere)]));
     assert_eq!(changed.digest(), said.batch.digest());
     net.forge(r(1), r(3), ordering(PbftMessage::Batch(changed)));
     net.settle();
