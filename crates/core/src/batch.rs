@@ -122,7 +122,8 @@ impl Batch {
         &self.entries
     }
 
-    /// The requests that it carries itself, for whoever finds out whether they are their clients': that alone may change.
+    /// The requests that it carries itself, for whoever finds out whether they are their clients': only that may
+    /// change.
     pub(crate) fn inline_mut(&mut self) -> impl Iterator<Item = &mut Request> {
         self.entries.iter_mut().filter_map(|entry| match entry {
             Entry::Inline(request) => Some(request),

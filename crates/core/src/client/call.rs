@@ -1,11 +1,11 @@
 //! One outstanding request and the replies to it.
 
 use super::{Answer, Completion, Read};
-use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::ids::{ReplicaId, Sequence, View};
 use crate::message::{Firmness, Outcome, RESULT_BYTES_FULL_MAX, Refusal, Reply, Request};
 use crate::protocols::speculative::Response;
+use crate::replicas::Replicas;
 use crate::time::{Duration, Instant};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -67,8 +67,8 @@ impl Said {
     }
 
     /// How many have to say the same, where so many have to agree on a result.
-    fn needed(&self, cluster: &Cluster, agree: usize) -> usize {
-        if self.is_too_late() { cluster.replicas.weak() } else { agree }
+    fn needed(&self, replicas: Replicas, agree: usize) -> usize {
+        if self.is_too_late() { replicas.weak() } else { agree }
     }
 }
 
@@ -153,17 +153,17 @@ impl Call {
             .count()
     }
 
-    pub(super) fn verdict(&self, cluster: &Cluster) -> Verdict {
+    pub(super) fn verdict(&self, replicas: Replicas) -> Verdict {
         if self.read == Read::One {
             let whole = self.said.iter().find(|said| self.full(&said.key).is_some());
             return whole.map_or(Verdict::Open, |said| Verdict::Accepted(said.key));
         }
-        let (asked, strong) = self.quorum(cluster);
+        let (asked, strong) = self.quorum(replicas);
         let mut best = 0;
         for said in &self.said {
             let support = self.support(said);
             best = best.max(support);
-            if support >= said.needed(cluster, strong) && self.full(&said.key).is_some() {
+            if support >= said.needed(replicas, strong) && self.full(&said.key).is_some() {
                 return Verdict::Accepted(said.key);
             }
         }
@@ -174,19 +174,19 @@ impl Call {
     }
 
     /// The verdict where every answer is final.
-    pub(super) fn final_verdict(&self, cluster: &Cluster) -> Verdict {
+    pub(super) fn final_verdict(&self, replicas: Replicas) -> Verdict {
         let accepted = self.said.iter().find(|of| {
             let finals = self.said.iter().filter(|said| said.key == of.key && said.firmness == Firmness::Final);
-            finals.count() >= of.needed(cluster, cluster.replicas.strong()) && self.full(&of.key).is_some()
+            finals.count() >= of.needed(replicas, replicas.strong()) && self.full(&of.key).is_some()
         });
         accepted.map_or(Verdict::Open, |of| Verdict::Accepted(of.key))
     }
 
-    /// What is true between steps, in this cluster.
-    pub(super) fn check_invariants(&self, cluster: &Cluster) {
-        assert!(self.said.len() <= cluster.replicas.n(), "the latest reply of each replica is kept");
+    /// What is true between steps, among these replicas.
+    pub(super) fn check_invariants(&self, replicas: Replicas) {
+        assert!(self.said.len() <= replicas.n(), "the latest reply of each replica is kept");
         for (place, said) in self.said.iter().enumerate() {
-            assert!(cluster.replicas.contains(said.from), "replicas reply");
+            assert!(replicas.contains(said.from), "replicas reply");
             assert!(self.asks(said.from), "only who was asked replies");
             let others = self.said[..place].iter().all(|other| other.from != said.from);
             assert!(others, "nobody counts twice");
@@ -198,7 +198,7 @@ impl Call {
         assert!(self.responses.values().all(is_of_it), "answers are to this request");
         assert!(self.certain.values().all(is_of_it), "so are those that are certain");
         let answer = || self.responses.keys().chain(self.certain.keys());
-        assert!(answer().all(|id| cluster.replicas.contains(*id)), "replicas answer");
+        assert!(answer().all(|id| replicas.contains(*id)), "replicas answer");
         assert!(self.read == Read::Quorum || self.request.read_only, "the word of a few is taken on reads only");
         assert!(self.asked >= self.submitted, "it is asked after it was submitted");
         assert!(!self.panicked || self.attempts > 0, "who panics has asked everybody before");
@@ -228,9 +228,8 @@ impl Call {
     }
 
     /// What each replica said, measured against what was accepted.
-    pub(super) fn answers(&self, cluster: &Cluster, accepted: Option<&Key>) -> Vec<(ReplicaId, Answer)> {
-        cluster
-            .replicas
+    pub(super) fn answers(&self, replicas: Replicas, accepted: Option<&Key>) -> Vec<(ReplicaId, Answer)> {
+        replicas
             .iter()
             .map(|replica| {
                 let said = self.said.iter().find(|said| said.from == replica);

@@ -88,7 +88,7 @@ impl Client {
         out.step("Door 1");
         let Some(joining) = &self.joining else { return };
         let ask = Ask { nonce: joining.nonce };
-        for replica in self.cluster.replicas.iter().filter(|id| !joining.stamps.contains_key(id)) {
+        for replica in self.asked.replicas.iter().filter(|id| !joining.stamps.contains_key(id)) {
             out.send(Destination::Replica(replica), Message::Cookie(CookieMessage::Ask(ask)));
         }
         self.set_retry(now + self.cluster.limits.client_retry, out);
@@ -102,14 +102,14 @@ impl Client {
             return;
         }
         joining.stamps.insert(replica, stamp);
-        if joining.stamps.len() < self.cluster.replicas.strong() {
+        if joining.stamps.len() < self.asked.replicas.strong() {
             return;
         }
         let Some(joining) = self.joining.take() else { return };
         let mut stamps: Vec<Stamp> = joining.stamps.into_values().collect();
         stamps.sort_by_key(|stamp| core::cmp::Reverse(stamp.time));
-        stamps.truncate(self.cluster.replicas.weak());
-        assert_eq!(stamps.len(), self.cluster.replicas.weak(), "a JOIN has cookies of f+1 replicas (prac-F23)");
+        stamps.truncate(self.asked.replicas.weak());
+        assert_eq!(stamps.len(), self.asked.replicas.weak(), "a JOIN has cookies of f+1 replicas (prac-F23)");
         stamps.sort_by_key(|stamp| stamp.replica);
         out.step("Door 2");
         let join = Join { identification: joining.identification, stamps };

@@ -26,7 +26,7 @@ impl Client {
         self.check_joining();
         if let Some(call) = &self.call {
             self.check_call(call);
-            call.check_invariants(cluster);
+            call.check_invariants(self.asked.replicas);
         }
     }
 

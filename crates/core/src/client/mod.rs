@@ -307,9 +307,9 @@ impl Client {
         }
         call.add(from, reply);
         let verdict = match hands_on {
-            false => call.verdict(&self.cluster),
+            false => call.verdict(self.asked.replicas),
             // Final answers of a Backup, which orders reads (abs-S12); of any other part, that it is too late.
-            true => call.final_verdict(&self.cluster),
+            true => call.final_verdict(self.asked.replicas),
         };
         match verdict {
             Verdict::Open => {}
@@ -360,7 +360,7 @@ impl Client {
         self.accepted = is_measure.then_some(Accepted { timestamp, sequence: key.sequence, gist: key.gist });
         let mut answers = Vec::new();
         if is_measure && call.anybody_differs(&key) {
-            answers = call.answers(&self.cluster, Some(&key));
+            answers = call.answers(self.asked.replicas, Some(&key));
             for (replica, answer) in &answers {
                 if *answer == Answer::Differed {
                     *self.differed.entry(*replica).or_default() += 1;

@@ -2,11 +2,11 @@
 
 use super::{Call, Client};
 use crate::client::Read;
-use crate::cluster::Cluster;
 use crate::ids::ReplicaId;
 use crate::machine::{Destination, Outbox};
 use crate::message::Request;
 use crate::registry::Message;
+use crate::replicas::Replicas;
 
 impl Client {
     /// Sends a read to those whose word counts; for that of one, to the next one each time.
@@ -14,9 +14,9 @@ impl Client {
         let whom = match read {
             Read::Quorum => u64::MAX,
             Read::Few(few) => few,
-            Read::One => 1 << (request.timestamp.0 % self.cluster.replicas.n() as u64),
+            Read::One => 1 << (request.timestamp.0 % self.asked.replicas.n() as u64),
         };
-        for id in self.cluster.replicas.iter().filter(|id| whom >> id.0 & 1 == 1) {
+        for id in self.asked.replicas.iter().filter(|id| whom >> id.0 & 1 == 1) {
             out.send(Destination::Replica(id), Message::Request(request.clone()));
         }
     }
@@ -24,10 +24,10 @@ impl Client {
 
 impl Call {
     /// How many replicas were asked, and how many of them must agree.
-    pub(super) const fn quorum(&self, cluster: &Cluster) -> (usize, usize) {
+    pub(super) const fn quorum(&self, replicas: Replicas) -> (usize, usize) {
         match self.read {
-            Read::Few(few) => (few.count_ones() as usize, cluster.replicas.weak()),
-            Read::Quorum | Read::One => (cluster.replicas.n(), cluster.replicas.strong()),
+            Read::Few(few) => (few.count_ones() as usize, replicas.weak()),
+            Read::Quorum | Read::One => (replicas.n(), replicas.strong()),
         }
     }
 

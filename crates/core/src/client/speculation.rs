@@ -71,15 +71,11 @@ impl Client {
 
     /// The step with which a call ends.
     pub(super) fn accepting(&self, request: &Request, result: &Completion) -> Step {
-        match self.part() {
-            _ if matches!(result, Completion::TooLate(_)) => "Client 10",
-            Part::Backup(_) | Part::Unreplicated if request.read_only => "Client 3",
-            Part::Backup(_) | Part::Unreplicated if !self.asked.hands_on() => "Client 2",
-            Part::Quorum | Part::ZLight => "Client 6",
-            Part::Chain | Part::RingFast | Part::Backup(_) | Part::Unreplicated => "Client 7",
-            Part::RingResilient => "Client 8",
-            #[cfg(test)]
-            Part::Sample => "Client 6",
+        match result {
+            Completion::TooLate(_) => "Client 10",
+            _ if request.read_only => "Client 3",
+            _ if !self.asked.hands_on() => "Client 2",
+            _ => self.half().ends(),
         }
     }
 
@@ -120,7 +116,7 @@ impl Client {
         call.certain.insert(from, response.clone());
         let equal = call.certain.iter().filter(|(_, other)| **other == response).map(|(id, _)| *id);
         let vouchers = equal.fold(0_u64, |bits, id| bits | 1 << id.0);
-        if response.outcome.is_whole() && vouchers.count_ones() as usize >= self.cluster.replicas.weak() {
+        if response.outcome.is_whole() && vouchers.count_ones() as usize >= self.asked.replicas.weak() {
             let Response { position, history, outcome, .. } = response;
             self.settle(now, Settled { position, history, outcome, vouchers }, out);
         }
@@ -199,7 +195,7 @@ impl Client {
         // Once in each instance: who says it again, of ever later ones, has not been borne out by the others.
         let is_news = *known <= self.instance && instance > self.instance;
         *known = instance.max(*known);
-        let proved = self.cluster.replicas.reached(self.active.values().copied());
+        let proved = self.asked.replicas.reached(self.active.values().copied());
         let Some(proved) = proved.filter(|proved| *proved > self.instance) else {
             return self.ask_others(now, is_news, out);
         };

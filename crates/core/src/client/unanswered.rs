@@ -45,6 +45,6 @@ impl Client {
     pub(super) fn give_up(&mut self, now: Instant, out: &mut Outbox<Self>) {
         let Some(call) = self.call.take() else { return };
         let over = self.over(call.request.timestamp, Completion::Unknown, now - call.submitted);
-        out.notify(Completed { answers: call.answers(&self.cluster, None), ..over });
+        out.notify(Completed { answers: call.answers(self.asked.replicas, None), ..over });
     }
 }

@@ -155,9 +155,9 @@ impl<S: Service> Composite<S> {
     /// Asks another replica each time whether this one is behind: who hears nothing would never learn of it.
     fn heartbeat(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         self.heartbeats += 1;
-        let others = s.cluster.replicas.n() as u64 - 1;
+        let others = self.what.replicas.n() as u64 - 1;
         if let Some(step) = self.heartbeats.checked_rem(others) {
-            let to = (u64::from(s.me.0) + 1 + step) % s.cluster.replicas.n() as u64;
+            let to = (u64::from(s.me.0) + 1 + step) % self.what.replicas.n() as u64;
             s.send(Destination::Replica(ReplicaId(to as u8)), self.switch(SwitchMessage::Behind(())));
         }
         let intervals = if self.ask_where(s) { 1 } else { HEARTBEAT_INTERVALS };

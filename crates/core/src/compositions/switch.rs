@@ -71,7 +71,7 @@ impl<S: Service> Composite<S> {
         }
         s.step("Switch 2");
         self.reports.insert(from, report);
-        assert!(self.reports.len() <= s.cluster.replicas.n(), "one report of each replica");
+        assert!(self.reports.len() <= self.what.replicas.n(), "one report of each replica");
         self.stopped_at.get_or_insert(s.now);
     }
 

@@ -259,6 +259,10 @@ impl ClientHalf for SampleClient {
         Some("Sample 4")
     }
 
+    fn ends(&self) -> Step {
+        "Client 6"
+    }
+
     fn complaint(&self) -> Complaint {
         Complaint::Panic
     }

@@ -38,6 +38,10 @@ impl ClientHalf for BackupClient {
         None
     }
 
+    fn ends(&self) -> Step {
+        "Client 7"
+    }
+
     fn complaint(&self) -> Complaint {
         Complaint::Nothing
     }

@@ -45,6 +45,10 @@ impl ClientHalf for ChainClient {
         Some("Chain 4")
     }
 
+    fn ends(&self) -> Step {
+        "Client 7"
+    }
+
     fn complaint(&self) -> Complaint {
         Complaint::Panic
     }

@@ -38,6 +38,10 @@ impl ClientHalf for QuorumClient {
         Some("Quorum 3")
     }
 
+    fn ends(&self) -> Step {
+        "Client 6"
+    }
+
     fn complaint(&self) -> Complaint {
         Complaint::Panic
     }

@@ -43,6 +43,10 @@ impl ClientHalf for RingFastClient {
         Some("Ring 5")
     }
 
+    fn ends(&self) -> Step {
+        "Client 7"
+    }
+
     fn complaint(&self) -> Complaint {
         Complaint::Signed
     }

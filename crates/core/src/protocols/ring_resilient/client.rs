@@ -39,6 +39,10 @@ impl ClientHalf for RingResilientClient {
         Some("Resilient 5")
     }
 
+    fn ends(&self) -> Step {
+        "Client 8"
+    }
+
     fn complaint(&self) -> Complaint {
         Complaint::Nothing
     }

@@ -78,6 +78,9 @@ pub(crate) trait ClientHalf: Sync {
     /// The step of its page at which a client accepts what replicas executed, if it has one.
     fn accepts(&self) -> Option<Step>;
 
+    /// The step of [`crate::client`] at which a call ends in an instance that hands on.
+    fn ends(&self) -> Step;
+
     /// What a client says that waits in vain.
     fn complaint(&self) -> Complaint;
 }

@@ -38,6 +38,10 @@ impl ClientHalf for ZLightClient {
         Some("ZLight 4")
     }
 
+    fn ends(&self) -> Step {
+        "Client 6"
+    }
+
     fn complaint(&self) -> Complaint {
         Complaint::Panic
     }
