@@ -98,7 +98,8 @@ impl Pbft {
         self.replay_batch(sequence, &batch);
         let slot = self.slots.entry(sequence).or_default();
         slot.pre_prepare(digest, view);
-        if slot.proposed.as_ref().is_some_and(|proposed| proposed.view > view) {
+        // A snapshot's records say again what older segments have said: what an earlier view proposed is void by then.
+        if view < self.view || slot.proposed.as_ref().is_some_and(|proposed| proposed.view > view) {
             return;
         }
         slot.proposed = Some(Proposed {

@@ -5,8 +5,8 @@ use crate::cluster::{ClientAuth, Limits};
 use crate::digest::Digest;
 use crate::ids::{Sequence, View};
 use crate::notice::Notice;
-use crate::protocols::pbft::{Here, Ordering, PbftMessage, Status};
-use crate::registry::Message;
+use crate::protocols::pbft::{Here, Ordering, PbftMessage, PbftRecord, Status};
+use crate::registry::{InstanceRecord, LogRecord, Message};
 use crate::services::Counter;
 use crate::testing::net::{Net, c, done, kind, ordering, r};
 use alloc::collections::BTreeMap;
@@ -64,6 +64,30 @@ fn a_restart_does_not_leave_the_view() {
         let report = net.hosts[id].replica.report();
         assert_eq!((report.view.0, report.changing_view), (1, false), "replica {id}");
     }
+}
+
+/// A snapshot's records say again what older segments, which are still there, have said. What the first view only
+/// proposed stays void: else the second one had no place for a batch there.
+#[test]
+fn what_a_log_says_twice_is_proposed_once() {
+    let is_prepare_of_first_view = |message: &Message| matches!(message, Message::Ordering(Ordering { message: PbftMessage::Prepare(vote), .. }) if vote.view == View(0));
+    let mut net = Net::with(4, 2, ClientAuth::Hybrid, Limits::default());
+    net.lose(move |frame| is_prepare_of_first_view(&frame.message));
+    for client in 0..2 {
+        net.submit(client, &Counter::add(1), false);
+        net.settle();
+    }
+    let is_accepted = |record: &LogRecord| matches!(&record.record, InstanceRecord::Pbft(PbftRecord::Accepted(of)) if of.sequence == Sequence(2));
+    let accepted = net.hosts[3].log.iter().find(|record| is_accepted(record)).cloned().expect("two batches");
+    net.lose(move |frame| [frame.from, frame.to].contains(&r(0)) || is_prepare_of_first_view(&frame.message));
+    net.pass(4_000_000);
+    assert_eq!(net.views()[1..], [1; 3]);
+    assert_eq!(net.executed()[1..], [1; 3], "the second view orders both at once");
+    net.hosts[3].log.push(accepted);
+    net.restart(3, false);
+    net.settle();
+    net.completed.clear();
+    assert_eq!(net.add_within(10, 0, 1), done(3));
 }
 
 /// Acknowledged means prepared at 2f+1, on their disks, even if nobody committed.
