@@ -66,19 +66,27 @@ fn a_restart_does_not_leave_the_view() {
     }
 }
 
+fn is_prepare_of_first_view(message: &Message) -> bool {
+    let Message::Ordering(Ordering { message: PbftMessage::Prepare(vote), .. }) = message else { return false };
+    vote.view == View(0)
+}
+
+fn is_of_second_batch(record: &LogRecord) -> bool {
+    let InstanceRecord::Pbft(PbftRecord::Accepted(accepted)) = &record.record else { return false };
+    accepted.sequence == Sequence(2)
+}
+
 /// A snapshot's records say again what older segments, which are still there, have said. What the first view only
 /// proposed stays void: else the second one had no place for a batch there.
 #[test]
 fn what_a_log_says_twice_is_proposed_once() {
-    let is_prepare_of_first_view = |message: &Message| matches!(message, Message::Ordering(Ordering { message: PbftMessage::Prepare(vote), .. }) if vote.view == View(0));
     let mut net = Net::with(4, 2, ClientAuth::Hybrid, Limits::default());
     net.lose(move |frame| is_prepare_of_first_view(&frame.message));
     for client in 0..2 {
         net.submit(client, &Counter::add(1), false);
         net.settle();
     }
-    let is_accepted = |record: &LogRecord| matches!(&record.record, InstanceRecord::Pbft(PbftRecord::Accepted(of)) if of.sequence == Sequence(2));
-    let accepted = net.hosts[3].log.iter().find(|record| is_accepted(record)).cloned().expect("two batches");
+    let accepted = net.hosts[3].log.iter().find(|record| is_of_second_batch(record)).cloned().expect("two batches");
     net.lose(move |frame| [frame.from, frame.to].contains(&r(0)) || is_prepare_of_first_view(&frame.message));
     net.pass(4_000_000);
     assert_eq!(net.views()[1..], [1; 3]);
