@@ -12,11 +12,13 @@ use crate::digest::Digest;
 use crate::history::{Boundary, LogEntry};
 use crate::ids::{InstanceId, Principal, ReplicaId};
 use crate::message::Request;
+use crate::notice::Notice;
 use crate::protocols::ring_resilient::{Commit, Order, Resilient, ResilientMessage, Status};
 use crate::registry::Message;
 use crate::rejection::Rejection;
 use crate::schedule::{Part, Protocol, Quota, Schedule};
 use crate::service::Proposal;
+use crate::stop::StopReason;
 use crate::switching::certificate::{Prepared, Stable};
 use crate::switching::{AbortReport, Bodies, Certificates, Switch, SwitchMessage};
 use crate::testing::journal::Journal;
@@ -419,6 +421,10 @@ fn s6_half_stopped_is_stopped() {
     assert_eq!(answered.collect::<Vec<_>>(), [r(1), r(0)]);
     run.finish();
     assert!(run.instances()[1..].iter().all(|instance| *instance >= 2));
+    let followed = |notice: &Notice| {
+        matches!(notice, Notice::Stopped { instance: InstanceId(1), reason: StopReason::OthersStopped })
+    };
+    assert!((1..4).any(|id| run.net.noticed(id, followed)), "f+1 that have stopped are enough");
     run.check();
 }
 
