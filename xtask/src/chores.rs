@@ -10,7 +10,7 @@ pub(crate) struct Chore {
 }
 
 /// Every sub-command. Documents that name another one are wrong, and `tidy` says so.
-pub(crate) const CHORES: [Chore; 15] = [
+pub(crate) const CHORES: [Chore; 16] = [
     Chore {
         name: "verify",
         arguments: "[--list] [--lanes N] [--only STEP]...",
@@ -26,6 +26,11 @@ pub(crate) const CHORES: [Chore; 15] = [
         name: "measure",
         arguments: "[--all] [--circles | --floors] [--json]",
         purpose: "the sizes, circles and arrows of the core's sources, or of all crates'",
+    },
+    Chore {
+        name: "instructions",
+        arguments: "[--protocol NAME]... [--auth MODE] [--f N] [--sessions N] [--bytes N] [--operations N]",
+        purpose: "instructions that the core takes for an operation, by party (needs valgrind)",
     },
     Chore {
         name: "fuzz",

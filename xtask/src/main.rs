@@ -12,6 +12,7 @@ mod finding;
 mod floors;
 mod fuzz;
 mod imports;
+mod instructions;
 mod measure;
 mod options;
 mod package;
@@ -67,6 +68,7 @@ fn runner(name: &str) -> Option<fn(&[String]) -> Result> {
         "tidy" => run_tidy,
         "tables" => tables::run,
         "measure" => measure::run,
+        "instructions" => instructions::run,
         "fuzz" => run_fuzz,
         "sql-fuzz" => run_sql_fuzz,
         "referee" => e2e::referee::run,

@@ -1,0 +1,126 @@
+//! How many instructions the core takes for an operation, by who takes them: the same to a few in every run, where
+//! seconds on a shared machine differ by half.
+//!
+//! `crates/core/examples/instructions.rs` runs replicas and clients on one thread; callgrind counts. Each party has its
+//! turns in a function of its own, so what was spent is the inclusive cost of the calls of that function. There are no
+//! sockets, no disk and no kernel in it.
+
+use crate::failure::{Failure, Result, ensure};
+use crate::options::Options;
+use crate::process::{self, cargo, program};
+use std::collections::BTreeMap;
+use std::fs;
+
+/// What is measured unless something is named.
+const PROTOCOLS: [&str; 6] = ["pbft", "zlight", "quorum", "chain", "ring", "unreplicated"];
+
+/// Instructions for an operation, by party.
+type Costs = BTreeMap<String, f64>;
+
+/// A load, as the example takes it.
+struct Load<'a> {
+    protocol: &'a str,
+    auth: &'a str,
+    f: u64,
+    sessions: u64,
+    bytes: u64,
+    operations: u64,
+}
+
+/// `cargo xtask instructions`.
+pub(crate) fn run(arguments: &[String]) -> Result {
+    let known = ["--protocol", "--auth", "--f", "--sessions", "--bytes", "--operations"];
+    let options = Options::parse(arguments, &known)?;
+    ensure(process::is_installed("valgrind"), || "valgrind is not installed: it counts the instructions".into())?;
+    let auth = options.text("--auth").unwrap_or("mac");
+    let (f, bytes) = (options.number("--f", 1)?, options.number("--bytes", 8)?);
+    let (sessions, operations) = (options.number("--sessions", 200)?, options.number("--operations", 4_000)?);
+    let named = options.all("--protocol");
+    let protocols = if named.is_empty() { PROTOCOLS.to_vec() } else { named };
+    let build = ["build", "--release", "--locked", "--quiet", "-p", "bezant-core", "--features", "std", "--example"];
+    let built = cargo(&[&build[..], &["instructions"]].concat()).status()?;
+    ensure(built.success(), || "the load does not build; see above".into())?;
+    println!("n = {}, f = {f}, {sessions} sessions, {bytes} bytes, {auth}: instructions for an operation\n", 3 * f + 1);
+    println!("| protocol | first replica | each other replica | all clients | in all |\n|---|---|---|---|---|");
+    for protocol in protocols {
+        // A single server tolerates nobody.
+        let f = if protocol == "unreplicated" { 0 } else { f };
+        let costs = count(&Load { protocol, auth, f, sessions, bytes, operations })?;
+        println!("{}", row(protocol, &costs)?);
+    }
+    Ok(())
+}
+
+/// Runs one load under callgrind. What it wrote stays in the target folder, for `callgrind_annotate`.
+fn count(load: &Load<'_>) -> Result<Costs> {
+    let folder = process::target().join("instructions");
+    fs::create_dir_all(&folder)?;
+    let name: String = load.protocol.chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
+    let out = folder.join(format!("{name}.out"));
+    let example = process::target().join("release/examples/instructions");
+    let mut command = program("valgrind", &["--quiet", "--tool=callgrind", "--collect-atstart=no"]);
+    command.arg("--toggle-collect=*counted_*").arg(format!("--callgrind-out-file={}", out.display())).arg(example);
+    command.args([load.protocol, load.auth]);
+    command.args([load.f, load.sessions, load.bytes, load.operations].map(|number| number.to_string()));
+    process::output_of(&mut command)?;
+    let costs = inclusive(&fs::read_to_string(&out)?);
+    Ok(costs.into_iter().map(|(party, cost)| (party, cost as f64 / load.operations as f64)).collect())
+}
+
+/// What the calls of each `counted_…` cost, with all that they called, in callgrind's own format: a line `cfn=` names
+/// the function that is called, by a number once it has been named, and the line after `calls=` ends with the cost.
+fn inclusive(profile: &str) -> BTreeMap<String, u64> {
+    let (mut names, mut costs) = (BTreeMap::new(), BTreeMap::new());
+    let (mut called, mut is_cost) = (None, false);
+    for line in profile.lines() {
+        if std::mem::take(&mut is_cost) {
+            let cost = line.split(' ').next_back().and_then(|cost| cost.parse::<u64>().ok());
+            let party = called.and_then(|number| names.get(number)).and_then(|name: &&str| name.split_once("counted_"));
+            if let (Some((_, party)), Some(cost)) = (party, cost) {
+                *costs.entry(party.to_owned()).or_default() += cost;
+            }
+        } else if let Some((what @ ("fn" | "cfn"), of)) = line.split_once('=') {
+            let (number, name) = of.split_once(' ').unwrap_or((of, ""));
+            if !name.is_empty() {
+                names.insert(number, name);
+            }
+            if what == "cfn" {
+                called = Some(number);
+            }
+        } else {
+            is_cost = line.starts_with("calls=");
+        }
+    }
+    costs
+}
+
+/// A line of the table.
+fn row(protocol: &str, costs: &Costs) -> Result<String> {
+    let clients = costs.get("clients").ok_or_else(|| Failure::new(format!("{protocol}: nothing was counted")))?;
+    let all: f64 = costs.values().sum();
+    let first = costs.get("0").copied().unwrap_or_default();
+    let others = costs.keys().filter(|party| !["0", "clients"].contains(&party.as_str())).count();
+    let each = if others == 0 { 0.0 } else { (all - first - clients) / others as f64 };
+    Ok(format!("| `{protocol}` | {first:.0} | {each:.0} | {clients:.0} | {all:.0} |"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cost_of_a_party_is_that_of_all_calls_of_its_function() {
+        let profile = "events: Ir\n\nfn=(1) load::main\n12 40\ncfn=(2) load::counted_0\ncalls=3 7\n14 900\n15 2\n\
+                       cfn=(3) load::counted_clients\ncalls=1 9\n16 50\n\nfn=(2)\n7 100\ncfn=(4) core::step\ncalls=9 1\n\
+                       +2 800\n\nfn=(5) load::other\ncfn=(2)\ncalls=1 7\n20 300\n";
+        let expected = [("0".to_owned(), 1_200), ("clients".to_owned(), 50)];
+        assert_eq!(inclusive(profile), BTreeMap::from(expected));
+    }
+
+    #[test]
+    fn a_row_has_the_mean_of_the_other_replicas() {
+        let costs = [("0", 10.0), ("1", 4.0), ("2", 6.0), ("clients", 30.0)].map(|(who, cost)| (who.to_owned(), cost));
+        assert_eq!(row("pbft", &Costs::from(costs)).expect("counted"), "| `pbft` | 10 | 5 | 30 | 50 |");
+        assert!(row("pbft", &Costs::new()).is_err());
+    }
+}
