@@ -111,8 +111,8 @@ mod tests {
     #[test]
     fn the_cost_of_a_party_is_that_of_all_calls_of_its_function() {
         let profile = "events: Ir\n\nfn=(1) load::main\n12 40\ncfn=(2) load::counted_0\ncalls=3 7\n14 900\n15 2\n\
-                       cfn=(3) load::counted_clients\ncalls=1 9\n16 50\n\nfn=(2)\n7 100\ncfn=(4) core::step\ncalls=9 1\n\
-                       +2 800\n\nfn=(5) load::other\ncfn=(2)\ncalls=1 7\n20 300\n";
+                       cfn=(3) load::counted_clients\ncalls=1 9\n16 50\n\nfn=(2)\n7 100\ncfn=(4) core::step\n\
+                       calls=9 1\n+2 800\n\nfn=(5) load::other\ncfn=(2)\ncalls=1 7\n20 300\n";
         let expected = [("0".to_owned(), 1_200), ("clients".to_owned(), 50)];
         assert_eq!(inclusive(profile), BTreeMap::from(expected));
     }

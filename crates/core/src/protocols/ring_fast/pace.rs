@@ -676,8 +676,10 @@ mod tests {
         for originator in [4, 200, u8::MAX] {
             let mut ring = Ring::new(1, &[1_000; 4]);
             let round = Round { originator: ReplicaId(originator), number: 1 };
-            for message in [PaceMessage::Check, PaceMessage::Report] {
-                let message = message(Hops { round, hops: Vec::new() });
+            // As many as there were if it was the one that comes to its place.
+            let come = ring.cluster.replicas.distance(ReplicaId(originator), ReplicaId(1));
+            for (message, come) in [(PaceMessage::Check as fn(Hops) -> PaceMessage, come), (PaceMessage::Report, 4)] {
+                let message = message(Hops { round, hops: vec![hop_of(&ring.keyrings[0], round); come] });
                 ring.step(1, |pace, around| pace.on_message(around, ReplicaId(0), message));
             }
             let vote = ring.keyrings[0].sign(Vote { instance: INSTANCE, round, pace: Pace::Slow });
