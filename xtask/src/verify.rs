@@ -14,6 +14,7 @@ use crate::options::Options;
 use crate::process::{self, binary, cargo, logged};
 use crate::{e2e, files, finding, fuzz, purity, seeds, spec, tidy, tools};
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -37,7 +38,7 @@ const WAITING: [&str; 8] =
     ["e2e-demo", "e2e-sql", "e2e-cluster", "e2e-aliph", "e2e-ring", "e2e-postgres", "e2e-python", "e2e-referee"];
 const COMPUTING: [&str; 5] = ["saved-seeds", "fresh-seeds", "sql-fuzz", "spec", "fuzz"];
 
-const STEPS: [Step; 26] = [
+const STEPS: [Step; 27] = [
     Step { name: "tools", run: |_| tools::all() },
     Step { name: "fmt", run: |_| quiet("fmt", &["fmt", "--all", "--check"]) },
     Step { name: "tidy", run: |_| tidy::check() },
@@ -63,7 +64,8 @@ const STEPS: [Step; 26] = [
     Step { name: "e2e-postgres", run: |_| e2e::postgres::run(&binary()) },
     Step { name: "e2e-python", run: |_| e2e::python::run(&binary()) },
     Step { name: "e2e-referee", run: |_| e2e::referee::gate(&binary(), REFEREE_SEED) },
-    Step { name: "e2e-netns", run: netns },
+    Step { name: "e2e-netns", run: |tally| measured(tally, "e2e-netns", e2e::netns::obstacle(), e2e::netns::run) },
+    Step { name: "e2e-shares", run: |tally| measured(tally, "e2e-shares", e2e::shares::obstacle(), e2e::shares::run) },
 ];
 
 /// `cargo xtask verify`.
@@ -84,7 +86,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     let mut tally = Tally::default();
     let mut done = 0;
     let alone = chosen.iter().filter(|step| !(in_lanes && is_in_a_lane(step, &chosen)));
-    let (last, first): (Vec<&Step>, Vec<&Step>) = alone.partition(|step| step.name == LAST);
+    let (last, first): (Vec<&Step>, Vec<&Step>) = alone.partition(|step| LAST.contains(&step.name));
     for step in first {
         run_step(step, &mut tally, (done + 1, chosen.len()))?;
         done += 1;
@@ -106,8 +108,8 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     Ok(())
 }
 
-/// The step that runs alone, after all others.
-const LAST: &str = "e2e-netns";
+/// The steps that measure: each runs alone, after all others.
+const LAST: [&str; 2] = ["e2e-netns", "e2e-shares"];
 
 /// Whether there is something to run a step beside.
 fn is_in_a_lane(step: &Step, chosen: &[&Step]) -> bool {
@@ -265,13 +267,19 @@ fn doc() -> Result<String> {
     Ok(String::new())
 }
 
-/// The one step that may be left out: not everybody may make networks. Whoever reads the end of the report learns it.
-fn netns(tally: &mut Tally) -> Result<String> {
-    match e2e::netns::obstacle() {
-        None => e2e::netns::run(&binary()),
+/// The steps that may be left out: not everybody may make networks or control groups. Whoever reads the end of the
+/// report learns it.
+fn measured(
+    tally: &mut Tally,
+    name: &'static str,
+    obstacle: Option<String>,
+    run: fn(&Path) -> Result<String>,
+) -> Result<String> {
+    match obstacle {
+        None => run(&binary()),
         Some(why) => {
             let note = format!("NOT run: {why}");
-            tally.not_run.push(("e2e-netns", why));
+            tally.not_run.push((name, why));
             Ok(note)
         }
     }
@@ -321,7 +329,7 @@ mod tests {
 
     #[test]
     fn lanes_hold_steps_that_there_are() {
-        for name in WAITING.iter().chain(&COMPUTING).chain([&LAST]) {
+        for name in WAITING.iter().chain(&COMPUTING).chain(&LAST) {
             assert!(STEPS.iter().any(|step| step.name == *name), "{name}");
         }
     }

@@ -2,6 +2,8 @@
 
 use crate::load::Measured;
 use crate::network::Network;
+use crate::rounding::rounded;
+use crate::shares::Shares;
 use bezant_node::config::Protocol;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -157,10 +159,9 @@ pub struct Figures {
     /// What was counted besides, in the network laboratory. Its fields come last in the JSON line.
     #[serde(flatten)]
     pub network: Option<Network>,
-}
-
-pub(crate) fn rounded(value: f64) -> f64 {
-    (value * 1000.0).round() / 1000.0
+    /// The same of the processor laboratory.
+    #[serde(flatten)]
+    pub shares: Option<Shares>,
 }
 
 /// The growth of a counter per executed request, of each replica. Its counters are of one moment, so that it does not
@@ -220,6 +221,7 @@ impl Figures {
             switches: instance(after).saturating_sub(instance(before)),
             each_replica_cpu_us_per_op: cpu,
             network: None,
+            shares: None,
         }
     }
 

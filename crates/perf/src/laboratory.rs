@@ -1,7 +1,8 @@
 //! What the network laboratory builds and counts, and what that adds to the figures of a benchmark.
 
-use crate::figures::{Figures, rounded};
+use crate::figures::Figures;
 use crate::network::{Balance, Link, Network, is_replica};
+use crate::rounding::rounded;
 
 /// Bytes that passed an interface since it was made, with Ethernet headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

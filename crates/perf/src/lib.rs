@@ -11,6 +11,7 @@
 //! | how do protocols compare, and what did the papers find? | [`compare`] |
 //! | how far apart are repeated measurements? | [`spread`] |
 //! | what is built and counted in the network laboratory? | [`laboratory`] |
+//! | how often did each process have to wait for its share of a core? | [`shares`] |
 //! | what went over each link, and how evenly is the work shared? | [`network`] |
 //! | how is a curve drawn? | [`chart`] |
 //!
@@ -26,6 +27,8 @@ pub mod load;
 pub mod network;
 pub mod plain;
 pub mod raw;
+mod rounding;
+pub mod shares;
 pub mod spread;
 pub mod sql;
 pub mod suite;

@@ -15,6 +15,7 @@ mod redis_answers;
 pub(crate) mod referee;
 mod running;
 mod scratch;
+pub(crate) mod shares;
 pub(crate) mod sql;
 mod words;
 
@@ -28,7 +29,7 @@ use std::time::Duration;
 /// An end-to-end test of a binary; it returns what it measured, in words.
 type Test = fn(&Path) -> Result<String>;
 
-const TESTS: [(&str, Test); 8] = [
+const TESTS: [(&str, Test); 9] = [
     ("demo", demo::run),
     ("sql", sql::run),
     ("cluster", cluster::run),
@@ -37,6 +38,7 @@ const TESTS: [(&str, Test); 8] = [
     ("postgres", postgres::run),
     ("python", python::run),
     ("netns", netns::run),
+    ("shares", shares::run),
 ];
 
 /// `cargo xtask e2e`.

@@ -5,7 +5,7 @@ use super::limits::{SESSIONS_MAX, check_joined};
 use super::measure::{Bench, Cleanup, Running, Subject};
 use super::pace::{self, Length, Pace};
 use super::writing::{cannot_write, write};
-use super::{netns, words};
+use super::{netns, share, words};
 use crate::commands::testnet::{AuthName, ChannelName, DurabilityName};
 use crate::failure::{Failure, Result};
 use crate::{output, quit};
@@ -95,6 +95,8 @@ pub(super) struct Arguments {
     pub(super) auth: AuthName,
     #[command(flatten)]
     network: netns::Arguments,
+    #[command(flatten)]
+    processors: share::Arguments,
     /// Write every measurement (CSV), a picture (SVG) and a section of README.md there, after every round
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -135,6 +137,7 @@ pub(super) fn run(arguments: &Arguments) -> Result {
     let replicas = arguments.replicas.map_or(replicas, usize::from);
     let pace = Pace::new(&arguments.length, &experiments)?;
     running.laboratory.build(&arguments.network, replicas)?;
+    running.processors.build(&arguments.processors, replicas)?;
     let mut failed = 0;
     for (experiment, contenders) in &experiments {
         let bench = Bench {

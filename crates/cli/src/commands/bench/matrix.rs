@@ -4,8 +4,8 @@
 use super::contender::{self, Contenders};
 use super::limits::SESSIONS_MAX;
 use super::measure::{Bench, Cleanup, Running, Subject};
-use super::netns;
 use super::writing::{cannot_write, write};
+use super::{netns, share};
 use crate::commands::testnet::{AuthName, ChannelName, DurabilityName};
 use crate::failure::{Failure, Result};
 use crate::quit;
@@ -71,6 +71,8 @@ pub(super) struct Arguments {
     auth: AuthName,
     #[command(flatten)]
     network: netns::Arguments,
+    #[command(flatten)]
+    processors: share::Arguments,
     /// The file to add lines to
     #[arg(long, value_name = "FILE")]
     append: PathBuf,
@@ -116,6 +118,7 @@ pub(super) fn run(arguments: &Arguments) -> Result {
     };
     let replicas = subjects.iter().map(|(_, subject)| subject.replicas().0).max().unwrap_or(0);
     bench.running.laboratory.build(&arguments.network, replicas)?;
+    bench.running.processors.build(&arguments.processors, replicas)?;
     let total = subjects.len() * arguments.rounds as usize;
     let (mut done, mut failed) = (0, 0);
     for round in (first..).take(arguments.rounds as usize) {

@@ -2,6 +2,7 @@
 
 use super::contender::Contender;
 use super::netns::Laboratory;
+use super::share::Processors;
 use super::words::name;
 use crate::commands::demo::cluster::{DemoCluster, wait_until_up};
 use crate::commands::testnet::{AuthName, ChannelName, DurabilityName};
@@ -113,12 +114,13 @@ impl Subject {
     }
 }
 
-/// The cluster that was started, if one is running, and the network that it is in, if it has one of its own: a signal
-/// may end both at any time.
+/// The cluster that was started, if one is running, and the network and the processors that it has, if it has some of
+/// its own: a signal may end all of it at any time.
 #[derive(Clone, Default)]
 pub(super) struct Running {
     cluster: Arc<Mutex<Option<DemoCluster>>>,
     pub(super) laboratory: Laboratory,
+    pub(super) processors: Processors,
 }
 
 /// Ends what runs when its value goes away: at the end, after a failure, in a panic.
@@ -127,6 +129,7 @@ pub(super) struct Cleanup(pub(super) Running);
 impl Drop for Cleanup {
     fn drop(&mut self) {
         self.0.stop();
+        self.0.processors.remove();
         self.0.laboratory.remove();
     }
 }
@@ -139,7 +142,10 @@ impl Running {
     /// Makes the files of a cluster, so that nobody can end it in the middle of that.
     fn prepare(&self, parent: &Path, options: Testnet, under_way_bytes: usize) -> Result {
         let mut running = self.lock();
-        let launchers = self.laboratory.launchers(options.replicas);
+        let (mut launchers, in_network) =
+            (self.processors.launchers(options.replicas), self.laboratory.launchers(options.replicas));
+        launchers.resize(launchers.len().max(in_network.len()), Vec::new());
+        launchers.iter_mut().zip(in_network).for_each(|(launcher, words)| launcher.extend(words));
         let cluster = DemoCluster::prepare(parent, self.laboratory.place(options, under_way_bytes))?;
         *running = Some(cluster.launched_by(launchers));
         Ok(())
@@ -158,6 +164,7 @@ impl Running {
         if let Some(mut cluster) = running.take() {
             cluster.stop();
         }
+        self.processors.remove();
         self.laboratory.remove();
         std::process::exit(quit::EXIT_CODE);
     }
@@ -253,17 +260,21 @@ impl Bench {
         let mut load = self.load(subject, file, key, &workload)?;
         thread::sleep(self.warmup);
         let before = usages(&members)?;
-        let counted = self.running.laboratory.snapshot()?;
+        let (counted, shared) = (self.running.laboratory.snapshot()?, self.running.processors.snapshot()?);
         load.measure();
         thread::sleep(self.seconds);
         let interval = load.pause();
         let counted = counted.zip(self.running.laboratory.snapshot()?);
+        let shared = shared.zip(self.running.processors.snapshot()?);
         let after = usages(&members)?;
         let measured = checked(load.stop(interval))?;
         if measured.latencies.count() == 0 {
             return Err(Failure::failed("no request was answered in time. Are all replicas there?"));
         }
         let mut figures = Figures::new(subject.settings(&config, members.len()), &measured, &before, &after);
+        if let Some((before, after)) = shared {
+            figures.shares = self.running.processors.shares(members.len(), &before, &after);
+        }
         if let Some((before, after)) = counted {
             figures.network = Some(self.running.laboratory.network(&before, &after, &figures)?);
         }

@@ -12,7 +12,9 @@ mod limits;
 mod matrix;
 mod measure;
 mod netns;
+mod owner;
 mod pace;
+mod share;
 mod words;
 mod writing;
 
@@ -24,6 +26,7 @@ use bezant_node::keys;
 use bezant_perf::figures::Figures;
 use bezant_perf::load::Asked;
 use bezant_perf::network::Network;
+use bezant_perf::shares::Shares;
 use bezant_perf::sql::Mix;
 use bezant_perf::suite::{self, Point};
 use bytes::Bytes;
@@ -113,7 +116,7 @@ pub(crate) struct Arguments {
     /// Measure this running cluster instead of one that is started for it; its service must be `null`, or what
     /// --service or --operation say
     #[arg(long, value_name = "FILE")]
-    #[arg(conflicts_with_all = ["compare", "protocol", "f", "replicas", "channel", "auth", "netns"])]
+    #[arg(conflicts_with_all = ["compare", "protocol", "f", "replicas", "channel", "auth", "netns", "cpu_share"])]
     cluster: Option<PathBuf>,
     /// Have that cluster execute this operation of whatever service it has, in hexadecimal; several are taken in turn
     #[arg(long, value_name = "HEX", requires = "cluster", value_parser = operation)]
@@ -124,6 +127,8 @@ pub(crate) struct Arguments {
     key: Option<PathBuf>,
     #[command(flatten)]
     network: netns::Arguments,
+    #[command(flatten)]
+    processors: share::Arguments,
     /// Where the folder of the started cluster is made [default: the system's place for temporary files]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -188,6 +193,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     let _cleanup = Cleanup(bench.running.clone());
     let replicas = subjects.iter().map(|subject| subject.replicas().0).max().unwrap_or(0);
     bench.running.laboratory.build(&arguments.network, replicas)?;
+    bench.running.processors.build(&arguments.processors, replicas)?;
     let yardsticks: &[usize] =
         if arguments.yardsticks { &[1, subjects[0].clients * subjects[0].outstanding] } else { &[] };
     let mut results: Vec<Vec<Figures>> = vec![Vec::new(); subjects.len() + yardsticks.len()];
@@ -224,12 +230,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     Ok(())
 }
 
-/// A row for each measurement, and in the network laboratory a table of links for each.
+/// A row for each measurement, and in a laboratory a table of shares or of links for each.
 fn print_tables(measured: &[Figures]) {
     let head = Figures::HEAD.map(str::to_owned).to_vec();
     let rows: Vec<_> = std::iter::once(head).chain(measured.iter().map(Figures::row)).collect();
     print!("{}", output::table(&rows));
     for figures in measured {
+        if let Some(shares) = &figures.shares {
+            let head = Shares::HEAD.map(str::to_owned).to_vec();
+            let rows: Vec<_> = std::iter::once(head).chain(shares.rows()).collect();
+            print!("\n{}\n{}", shares.summary(figures.settings.protocol), output::table(&rows));
+        }
         let Some(network) = &figures.network else { continue };
         let head = Network::HEAD.map(str::to_owned).to_vec();
         let rows: Vec<_> = std::iter::once(head).chain(network.rows()).collect();

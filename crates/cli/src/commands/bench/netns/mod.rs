@@ -5,8 +5,8 @@
 //! the rate. Administrators have a LAN without a limit, which is not counted.
 //!
 //! Replicas are processes in their namespaces. The clients are threads of this process, which moves to theirs. Names
-//! carry this process's id ([`names`]): it removes them when it ends, in whichever way, and what a killed one has left
-//! the next one removes.
+//! carry this process's id ([`super::owner`]): it removes them when it ends, in whichever way, and what a killed one
+//! has left the next one removes.
 
 mod counters;
 mod names;
@@ -14,6 +14,7 @@ mod plan;
 mod probe;
 mod tools;
 
+use super::owner::Owner;
 use crate::failure::{Failure, Result};
 use bezant_core::cluster::Limits;
 use bezant_core::time::Duration;
@@ -21,7 +22,6 @@ use bezant_node::config::Testnet;
 use bezant_perf::figures::Figures;
 use bezant_perf::laboratory::{Place, Setup, Snapshot};
 use bezant_perf::network::Network;
-use names::Names;
 use plan::{Plan, Rate};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -75,9 +75,9 @@ impl Laboratory {
         if !rustix::process::geteuid().is_root() {
             return Err(Failure::usage("--netns needs root, for it makes network namespaces: run it with sudo."));
         }
-        let names = Names::own().ok_or_else(|| Failure::failed("--netns needs /proc."))?;
+        let owner = Owner::own().ok_or_else(|| Failure::failed("--netns needs /proc."))?;
         // A link is measured between two.
-        let plan = Plan::new(names, replicas.max(2) as u8, arguments.lans, arguments.rate);
+        let plan = Plan::new(owner, replicas.max(2) as u8, arguments.lans, arguments.rate);
         let links = plan.links().into_iter().map(|link| Place { node: link.node, lan: link.lan }).collect();
         let setup = Setup {
             lans: plan.lans,

@@ -1,6 +1,7 @@
 //! What the laboratory is made of, as scripts for `ip` and `tc`. Nothing here touches the system.
 
-use super::names::Names;
+use super::super::owner::Owner;
+use super::names;
 use bezant_node::config::Address;
 use std::fmt::{self, Write};
 use std::net::Ipv4Addr;
@@ -103,7 +104,7 @@ struct Node {
 /// Who is where.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
-    names: Names,
+    owner: Owner,
     replicas: u8,
     pub(super) lans: u8,
     pub(super) rate: Rate,
@@ -118,24 +119,24 @@ pub(super) struct Link {
 }
 
 impl Plan {
-    pub(super) const fn new(names: Names, replicas: u8, lans: u8, rate: Rate) -> Self {
-        Self { names, replicas, lans, rate }
+    pub(super) const fn new(owner: Owner, replicas: u8, lans: u8, rate: Rate) -> Self {
+        Self { owner, replicas, lans, rate }
     }
 
     pub(super) fn switch(&self) -> String {
-        self.names.of(SWITCH)
+        self.owner.name(SWITCH)
     }
 
     pub(super) fn clients(&self) -> String {
-        self.names.of(CLIENTS)
+        self.owner.name(CLIENTS)
     }
 
     pub(super) fn replica(&self, replica: u8) -> String {
-        self.names.of(&node(replica).name)
+        self.owner.name(&node(replica).name)
     }
 
     pub(super) fn existing(&self) -> Vec<String> {
-        self.names.existing()
+        names::existing(self.owner)
     }
 
     /// A replica's address among replicas.
@@ -165,7 +166,7 @@ impl Plan {
 
     /// For `ip -batch`: the namespaces.
     pub(super) fn namespaces(&self) -> String {
-        let nodes = self.nodes().into_iter().map(|node| self.names.of(&node.name));
+        let nodes = self.nodes().into_iter().map(|node| self.owner.name(&node.name));
         std::iter::once(self.switch()).chain(nodes).map(|name| format!("netns add {name}\n")).collect()
     }
 
@@ -181,7 +182,7 @@ impl Plan {
             let _ = writeln!(script, "link set {name} addrgenmode none\nlink set {name} up");
         }
         for (node, lan) in self.wires() {
-            let (port, device, name) = (port(&node, lan), lan.device, self.names.of(&node.name));
+            let (port, device, name) = (port(&node, lan), lan.device, self.owner.name(&node.name));
             let _ = writeln!(script, "link add {port} type veth peer name {device} netns {name}");
             let _ = writeln!(script, "link set {port} addrgenmode none\nlink set {port} gso_max_segs 1");
             let _ = writeln!(script, "link set {port} master {}\nlink set {port} up", lan.name);
@@ -198,7 +199,7 @@ impl Plan {
                 let _ = writeln!(script, "link set {device} addrgenmode none\nlink set {device} gso_max_segs 1");
                 let _ = writeln!(script, "addr add {address}/24 dev {device}\nlink set {device} up");
             }
-            (self.names.of(&node.name), script)
+            (self.owner.name(&node.name), script)
         };
         self.nodes().into_iter().map(of_node).collect()
     }
@@ -214,7 +215,7 @@ impl Plan {
             own.map(|it| self.limited(it.1.device, self.rate.limit())).collect()
         };
         let at_nodes = self.nodes().into_iter().filter(|node| node.is_shaped);
-        let at_nodes = at_nodes.map(|node| (self.names.of(&node.name), at(&node)));
+        let at_nodes = at_nodes.map(|node| (self.owner.name(&node.name), at(&node)));
         std::iter::once((self.switch(), at_the_switch)).chain(at_nodes).collect()
     }
 
@@ -288,7 +289,7 @@ mod tests {
     use super::*;
 
     fn plan(lans: u8) -> Plan {
-        Plan::new(Names::own().expect("tests run on Linux"), 4, lans, Rate { bits_per_s: 10_000_000 })
+        Plan::new(Owner::own().expect("tests run on Linux"), 4, lans, Rate { bits_per_s: 10_000_000 })
     }
 
     #[test]
