@@ -77,6 +77,10 @@ impl Domain {
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(pub [u8; 32]);
 
+/// What is at most so long is copied to one place and hashed there: a hasher that is fed in pieces costs as much as a
+/// block more.
+const SHORT_BYTES_MAX: usize = 256;
+
 impl Digest {
     /// Its size.
     pub const BYTES: usize = 32;
@@ -93,6 +97,17 @@ impl Digest {
     /// fast, by putting what is long first: BLAKE3 works on chunks of 1,024 bytes, on many at once where they lie whole
     /// in one part.
     pub fn of_parts(domain: Domain, parts: &[&[u8]]) -> Self {
+        let mut whole = [0; SHORT_BYTES_MAX];
+        let mut length = 0;
+        for part in parts {
+            let Some(place) = whole.get_mut(length..length + part.len()) else { return Self::of_long(domain, parts) };
+            place.copy_from_slice(part);
+            length += part.len();
+        }
+        Self::of(domain, &whole[..length])
+    }
+
+    fn of_long(domain: Domain, parts: &[&[u8]]) -> Self {
         let mut hasher = blake3::Hasher::new_keyed(domain.key());
         for part in parts {
             hasher.update(part);
