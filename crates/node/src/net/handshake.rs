@@ -33,7 +33,7 @@ const MAGIC: [u8; 4] = *b"BZNT";
 /// The version of the wire: sides with different ones refuse each other.
 pub const VERSION: u16 = 1;
 /// First byte of the MAC'd statement; no message's statement begins with it.
-const STATEMENT: u8 = 0xa2;
+const STATEMENT: u8 = 0xa7;
 
 /// Who speaks over a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -466,6 +466,33 @@ mod tests {
     use super::*;
     use bezant_core::auth::{Ed25519, PublicKeys, SecretKey, Suite};
     use bezant_core::cluster::Cluster;
+
+    /// The values of all constants below a folder that name the first byte of a statement.
+    fn first_bytes(folder: &std::path::Path) -> Vec<u8> {
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let of_path = |path: std::path::PathBuf| match path.is_dir() {
+            true => first_bytes(&path),
+            false => {
+                let text = std::fs::read_to_string(&path).unwrap_or_default();
+                let values = text.lines().filter_map(|line| line.split_once(": u8 = 0xa")?.1.strip_suffix(';'));
+                values.filter_map(|digit| u8::from_str_radix(digit, 16).ok()).collect()
+            }
+        };
+        entries.flat_map(of_path).collect()
+    }
+
+    /// Links and messages use the same keys: no statement of one is one of the other.
+    #[test]
+    fn no_message_has_a_statement_that_begins_like_this_one() {
+        let core = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/src");
+        let mut known = first_bytes(&core);
+        known.push(STATEMENT & 0xf);
+        let count = known.len();
+        known.sort_unstable();
+        known.dedup();
+        assert!(count >= 8, "request, PRE-PREPARE, CHAIN, RING, their replies, and what is long: {known:?}");
+        assert_eq!(known.len(), count, "two statements begin with the same byte: {known:?}");
+    }
 
     const CLIENT: Principal = Principal::Client(ClientId { identity: IdentityId(7), session: 0 });
 
