@@ -58,6 +58,8 @@ struct Load {
     /// Operations that are still to be asked for.
     left: usize,
     done: usize,
+    outbox: Outbox<Replica<Null>>,
+    client_outbox: Outbox<Client>,
     encoded: Rope,
     tags: Vec<Option<Tag>>,
 }
@@ -130,6 +132,8 @@ impl Load {
             operation,
             left: 0,
             done: 0,
+            outbox: Outbox::new(),
+            client_outbox: Outbox::new(),
             encoded: Rope::new(),
             tags: Vec::new(),
         };
@@ -190,9 +194,8 @@ impl Load {
     }
 
     fn step(&mut self, id: usize, input: Input<Replica<Null>>) {
-        let mut outbox = Outbox::new();
-        let seat = &mut self.seats[id];
-        seat.replica.step(self.now, input, &mut outbox);
+        let mut outbox = std::mem::take(&mut self.outbox);
+        self.seats[id].replica.step(self.now, input, &mut outbox);
         for effect in outbox.drain() {
             match effect {
                 Effect::Send(to, message) => self.send(Principal::Replica(ReplicaId(id as u8)), to, &message),
@@ -201,6 +204,7 @@ impl Load {
                 Effect::Persist(_) | Effect::Append(_) | Effect::Notify(_) => {}
             }
         }
+        self.outbox = outbox;
     }
 
     fn client_turn(&mut self) {
@@ -229,7 +233,7 @@ impl Load {
     }
 
     fn step_client(&mut self, session: usize, input: Input<Client>) {
-        let mut outbox = Outbox::new();
+        let mut outbox = std::mem::take(&mut self.client_outbox);
         self.sessions[session].client.step(self.now, input, &mut outbox);
         let me = self.keyring.me();
         for effect in outbox.drain() {
@@ -245,6 +249,7 @@ impl Load {
                 Effect::Persist(never) | Effect::Append(never) => match never {},
             }
         }
+        self.client_outbox = outbox;
     }
 
     /// Encodes once, and seals for each receiver.

@@ -49,7 +49,7 @@
 //! replicas have them (pbft-F22).
 //!
 //! # Deviations from the paper
-//! * VIEW-CHANGE and NEW-VIEW are signed, so acknowledgements are not needed; everything else has MACs. P and Q
+//! * VIEW-CHANGE and NEW-VIEW are signed, so acknowledgements are not needed; all else of the order has MACs. P and Q
 //!   carry no certificates, as in the paper's MAC version; checkpoints are certified by 2f+1 signatures.
 //! * Q is not the list of all that was ever accepted. How a view began refutes what it did not choose, so P and Q
 //!   hold one batch for each position, and the new primary may choose from which 2f+1 VIEW-CHANGEs it decides. A
