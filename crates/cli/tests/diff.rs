@@ -23,12 +23,12 @@ fn a_row_that_was_altered_is_named_and_repaired() {
         let (code, same) = diff(&cluster);
         assert_eq!((code, &same["different"], &same["records"]), (Some(0), &json!(false), &json!([])), "{same}");
 
-        cluster.tell(2, "lie");
+        cluster.order(2, "lie");
         let read = "select balance from accounts order by id";
         for _ in 0..5 {
             assert_eq!(cluster.sql(read), rows(&[&["100"], &["50"]]), "{protocol}");
         }
-        cluster.tell(2, "honest");
+        cluster.order(2, "honest");
         let mut last = Value::Null;
         wait_until("the repair", || {
             let (code, found) = diff(&cluster);

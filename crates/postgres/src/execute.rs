@@ -413,7 +413,7 @@ impl Executor {
             Plan::Fetch { name, moves: false, .. } => Ok((self.cursor(name).unwrap_or_default().to_vec(), 0)),
             Plan::Declare(_, query) => Ok((Vec::new(), self.describe(query, types)?.1)),
             Plan::Catalog(sql) => {
-                let schema = self.again_if_stale(|this| this.look(Statement::new(crate::catalog::SCHEMA_SQL)))?;
+                let schema = self.again_if_stale(|this| this.peek(Statement::new(crate::catalog::SCHEMA_SQL)))?;
                 let (mut columns, parameters) = self.catalog.describe(&schema, &self.user, sql)?;
                 name_and_type(&mut columns, sql);
                 Ok((columns, parameters))
@@ -427,9 +427,9 @@ impl Executor {
     }
 
     /// What a read gives, without being part of the open transaction.
-    fn look(&mut self, statement: Statement) -> Result<Rows, PgError> {
+    fn peek(&mut self, statement: Statement) -> Result<Rows, PgError> {
         match &mut self.transaction {
-            Some(transaction) => transaction.look(&mut self.link, statement),
+            Some(transaction) => transaction.peek(&mut self.link, statement),
             None => self.ask(statement),
         }
     }

@@ -94,7 +94,7 @@ impl Transaction {
     }
 
     /// The client learns something of the schema: it must stay as it is.
-    pub(crate) fn tell(&mut self) {
+    pub(crate) fn pin_schema(&mut self) {
         self.told = true;
     }
 
@@ -183,7 +183,7 @@ impl Transaction {
     ///
     /// # Errors
     /// Its own, which the client has seen then; or that something shown before is no longer so.
-    pub(crate) fn look(&mut self, link: &mut Link, statement: Statement) -> Result<Rows, PgError> {
+    pub(crate) fn peek(&mut self, link: &mut Link, statement: Statement) -> Result<Rows, PgError> {
         let shown = self.ask_one(link, &statement, Lasts::No)?;
         if shown.is_err() {
             self.note(statement, &shown);

@@ -83,12 +83,12 @@ impl Translators {
             let translation = self.by_common(sql, types, zone, link, has_begun);
             // Whatever is wrong with it is something that the client is told about the tables.
             if let (Err(_), Some(transaction)) = (&translation, transaction) {
-                transaction.tell();
+                transaction.pin_schema();
             }
             return translation;
         }
         let mut look = |link: &mut Link| match &mut transaction {
-            Some(transaction) => transaction.look(link, Statement::new(SCHEMA_SQL)),
+            Some(transaction) => transaction.peek(link, Statement::new(SCHEMA_SQL)),
             None => Err(PgError::conflict()),
         };
         self.by_own(sql, types, zone, link, &mut look)

@@ -8,7 +8,7 @@ use crate::checks::Event;
 use crate::clock::Clock;
 use crate::network::ProcessId;
 use crate::rng::Rng;
-use crate::stage::{Happening, Stage};
+use crate::stage::{Occurrence, Stage};
 use crate::store::{self, ServiceKind};
 use crate::workload::{Action, Answer, Call, LIARS_KEYS, Plan};
 use bezant_core::auth::Keyring;
@@ -190,7 +190,7 @@ impl Caller {
     fn pause(&mut self, stage: &mut Stage) {
         if self.left > 0 {
             let pause = self.rng.below(self.plan.think + 1);
-            stage.plan(stage.now + pause, Happening::Call(self.process));
+            stage.plan(stage.now + pause, Occurrence::Call(self.process));
         }
     }
 
@@ -305,7 +305,7 @@ impl Caller {
             // Nobody joins any more.
             Completion::Refused(Refusal::Closed) if stage.checks.closing => self.left = 0,
             Completion::Refused(_) if self.left > 0 => {
-                stage.plan(stage.now + REFUSED_PAUSE, Happening::Call(self.process));
+                stage.plan(stage.now + REFUSED_PAUSE, Occurrence::Call(self.process));
             }
             _ => self.pause(stage),
         }
@@ -352,7 +352,7 @@ impl Caller {
 
     fn plan_tick(&self, stage: &mut Stage) {
         if let Some(pause) = self.mind.as_ref().and_then(|mind| mind.pause(&stage.cluster)) {
-            stage.plan(stage.now + pause, Happening::Tick(self.process));
+            stage.plan(stage.now + pause, Occurrence::Tick(self.process));
         }
     }
 
@@ -379,7 +379,7 @@ impl Caller {
                     self.settings += 1;
                     self.timers.insert(timer, self.settings);
                     let (process, setting) = (self.process, self.settings);
-                    stage.plan(self.clock.when(at, stage.now), Happening::ClientTimer { process, timer, setting });
+                    stage.plan(self.clock.when(at, stage.now), Occurrence::ClientTimer { process, timer, setting });
                 }
                 Effect::CancelTimer(timer) => drop(self.timers.remove(&timer)),
                 Effect::Notify(completed) => self.completed(stage, &completed),

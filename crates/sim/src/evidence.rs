@@ -116,7 +116,7 @@ impl Watch {
     }
 
     /// Looks at a replica's client table.
-    pub fn look<S: Service>(&mut self, replica: &Replica<S>)
+    pub fn inspect<S: Service>(&mut self, replica: &Replica<S>)
     where
         Replica<S>: Machine,
     {

@@ -15,7 +15,7 @@ use crate::disk::{Disk, DiskProfile, Stored, Unreadable};
 use crate::network::ProcessId;
 use crate::rng::Rng;
 use crate::schedule::Outage;
-use crate::stage::{Happening, Stage};
+use crate::stage::{Occurrence, Stage};
 use crate::store::{Dissent, ServiceKind, Store};
 use bezant_core::auth::{Keyring, Tag};
 use bezant_core::cluster::Cluster;
@@ -163,7 +163,7 @@ impl Node {
 
     /// The same, if it is time to look.
     pub fn holdings_in_time(&mut self) -> Option<Holdings> {
-        self.measured.look(self.steps, self.machine.as_ref()?)
+        self.measured.measure(self.steps, self.machine.as_ref()?)
     }
 
     fn now(&self, stage: &Stage) -> Instant {
@@ -260,7 +260,7 @@ impl Node {
             self.step(stage, Input::PassEnd);
         } else {
             self.pass_planned = true;
-            stage.plan(stage.now + self.rng.below(self.pass), Happening::PassEnd(self.process, self.life));
+            stage.plan(stage.now + self.rng.below(self.pass), Occurrence::PassEnd(self.process, self.life));
         }
     }
 
@@ -312,7 +312,7 @@ impl Node {
                 self.timers.insert(timer, self.settings);
                 let due = self.clock.when(at, stage.now);
                 let (process, life, setting) = (self.process, self.life, self.settings);
-                stage.plan(due, Happening::ReplicaTimer { process, life, timer, setting });
+                stage.plan(due, Occurrence::ReplicaTimer { process, life, timer, setting });
             }
             Effect::CancelTimer(timer) => {
                 self.timers.remove(&timer);
@@ -356,7 +356,7 @@ impl Node {
         }
         if !was_writing && self.disk.writes_snapshot() {
             let at = stage.now + self.profile.snapshot;
-            stage.plan(at, Happening::SnapshotWritten(self.process, self.life));
+            stage.plan(at, Occurrence::SnapshotWritten(self.process, self.life));
         }
     }
 
@@ -364,7 +364,7 @@ impl Node {
     fn start_sync(&mut self, stage: &mut Stage) {
         if self.hold_back.waits() && self.disk.start_sync() {
             let latency = self.rng.between(self.profile.sync_min, self.profile.sync_max);
-            stage.plan(stage.now + latency, Happening::Synced(self.process, self.life));
+            stage.plan(stage.now + latency, Occurrence::Synced(self.process, self.life));
         }
     }
 
@@ -395,7 +395,7 @@ impl Node {
         self.disk.snapshot_done();
         if self.disk.writes_snapshot() {
             let at = stage.now + self.profile.snapshot;
-            stage.plan(at, Happening::SnapshotWritten(self.process, self.life));
+            stage.plan(at, Occurrence::SnapshotWritten(self.process, self.life));
         }
     }
 

@@ -17,7 +17,7 @@ use std::rc::Rc;
 
 /// Something that will happen. `life` counts a process's restarts: what was meant for an earlier life is void.
 #[derive(Debug)]
-pub enum Happening {
+pub enum Occurrence {
     /// A frame arrives.
     Frame {
         /// Where.
@@ -84,7 +84,7 @@ pub enum Happening {
 struct Planned {
     at: u64,
     number: u64,
-    /// Its place among [`Stage::happenings`].
+    /// Its place among [`Stage::occurrences`].
     place: usize,
 }
 
@@ -119,7 +119,7 @@ pub struct Stage {
     queue: BinaryHeap<Reverse<Planned>>,
     planned: u64,
     /// What is planned, and the places that are free.
-    happenings: Vec<Option<Happening>>,
+    occurrences: Vec<Option<Occurrence>>,
     free: Vec<usize>,
 }
 
@@ -142,7 +142,7 @@ impl Stage {
             names: vec![None; PROCESSES_MAX],
             queue: BinaryHeap::new(),
             planned: 0,
-            happenings: Vec::new(),
+            occurrences: Vec::new(),
             free: Vec::new(),
         }
     }
@@ -182,25 +182,25 @@ impl Stage {
     }
 
     /// Plans something, at a true time not before now.
-    pub fn plan(&mut self, at: u64, happening: Happening) {
+    pub fn plan(&mut self, at: u64, occurrence: Occurrence) {
         self.planned += 1;
         let place = self.free.pop().unwrap_or_else(|| {
-            self.happenings.push(None);
-            self.happenings.len() - 1
+            self.occurrences.push(None);
+            self.occurrences.len() - 1
         });
-        self.happenings[place] = Some(happening);
+        self.occurrences[place] = Some(occurrence);
         self.queue.push(Reverse(Planned { at: at.max(self.now), number: self.planned, place }));
     }
 
     /// Takes the next thing to happen and moves the time there. `None` after `limit`.
-    pub fn next(&mut self, limit: u64) -> Option<Happening> {
+    pub fn next(&mut self, limit: u64) -> Option<Occurrence> {
         if self.queue.peek()?.0.at > limit {
             return None;
         }
         let Reverse(Planned { at, place, .. }) = self.queue.pop()?;
         self.now = at;
         self.free.push(place);
-        self.happenings[place].take()
+        self.occurrences[place].take()
     }
 
     /// Sends a frame from a process to everybody who answers to a name.
@@ -222,7 +222,7 @@ impl Stage {
 
     fn route(&mut self, from: ProcessId, sender: Principal, to: ProcessId, frame: &Bytes) {
         for at in self.network.route(self.now, from, to, frame.len()).into_iter().flatten() {
-            self.plan(at, Happening::Frame { to, from: sender, frame: frame.clone() });
+            self.plan(at, Occurrence::Frame { to, from: sender, frame: frame.clone() });
         }
     }
 

@@ -13,7 +13,7 @@ use crate::rng::Rng;
 use crate::scenario::Scenario;
 use crate::schedule::{Ambush, Fault, Outage};
 use crate::size::Size;
-use crate::stage::{Happening, Stage};
+use crate::stage::{Occurrence, Stage};
 use crate::suite::Paper;
 use crate::trace::Trace;
 use crate::workload::LIARS_IDENTITY;
@@ -243,21 +243,21 @@ impl World {
 
     fn begin(&mut self) {
         for number in 0..self.scenario.faults.len() {
-            self.stage.plan(self.scenario.faults[number].0, Happening::Fault(number));
+            self.stage.plan(self.scenario.faults[number].0, Occurrence::Fault(number));
         }
         for node in &mut self.nodes {
             node.start(&mut self.stage);
             if node.has_behaviour() {
-                self.stage.plan(self.scenario.limits.status_interval.0, Happening::Tick(node.process));
+                self.stage.plan(self.scenario.limits.status_interval.0, Occurrence::Tick(node.process));
             }
         }
         for caller in &mut self.callers {
             caller.start(&mut self.stage);
         }
         if !self.stage.sides.is_empty() {
-            self.stage.plan(0, Happening::Regroup);
+            self.stage.plan(0, Occurrence::Regroup);
         }
-        self.stage.plan(self.scenario.limits.view_timeout.0 / 2, Happening::Sample);
+        self.stage.plan(self.scenario.limits.view_timeout.0 / 2, Occurrence::Sample);
     }
 
     fn is_fine(&self) -> bool {
@@ -267,13 +267,13 @@ impl World {
     /// Lets things happen until `limit`, a violation, or `done`.
     fn play(&mut self, limit: u64, done: impl Fn(&Self) -> bool) {
         while self.is_fine() && !done(self) {
-            let Some(happening) = self.stage.next(limit) else { return };
+            let Some(occurrence) = self.stage.next(limit) else { return };
             self.events += 1;
             if self.events > HAPPENINGS_MAX + HAPPENINGS_PER_MS * self.stage.now / 1_000 {
                 let what = format!("{} things happened: somebody talks without end", self.events);
                 return self.stage.checks.fail("storm", self.stage.now, what);
             }
-            self.happen(happening);
+            self.carry_out(occurrence);
             self.ambush();
         }
     }
@@ -282,53 +282,53 @@ impl World {
         (&mut self.nodes[process], &mut self.stage)
     }
 
-    fn happen(&mut self, happening: Happening) {
-        match happening {
-            Happening::Frame { to, from, frame } if to >= CLIENTS => {
+    fn carry_out(&mut self, occurrence: Occurrence) {
+        match occurrence {
+            Occurrence::Frame { to, from, frame } if to >= CLIENTS => {
                 self.callers[to - CLIENTS].frame(&mut self.stage, from, frame);
             }
-            Happening::Frame { to, from: Principal::Replica(from), .. }
+            Occurrence::Frame { to, from: Principal::Replica(from), .. }
                 if self.stage.network.loses(usize::from(from.0), to) => {}
-            Happening::Frame { to, from, frame } => {
+            Occurrence::Frame { to, from, frame } => {
                 let (node, stage) = self.node(to);
                 node.frame(stage, from, frame);
             }
-            Happening::ReplicaTimer { process, life, timer, setting } => {
+            Occurrence::ReplicaTimer { process, life, timer, setting } => {
                 let (node, stage) = self.node(process);
                 node.timer(stage, timer, life, setting);
             }
-            Happening::ClientTimer { process, timer, setting } => {
+            Occurrence::ClientTimer { process, timer, setting } => {
                 self.callers[process - CLIENTS].timer(&mut self.stage, timer, setting);
             }
-            Happening::PassEnd(process, life) => {
+            Occurrence::PassEnd(process, life) => {
                 let (node, stage) = self.node(process);
                 node.pass_end(stage, life);
             }
-            Happening::Synced(process, life) => {
+            Occurrence::Synced(process, life) => {
                 let (node, stage) = self.node(process);
                 node.synced(stage, life);
             }
-            Happening::SnapshotWritten(process, life) => {
+            Occurrence::SnapshotWritten(process, life) => {
                 let (node, stage) = self.node(process);
                 node.snapshot_written(stage, life);
             }
-            Happening::Restart(process) => {
+            Occurrence::Restart(process) => {
                 let (node, stage) = self.node(process);
                 node.start(stage);
             }
-            Happening::Call(process) => self.callers[process - CLIENTS].call(&mut self.stage),
-            Happening::Tick(process) if process >= CLIENTS => self.callers[process - CLIENTS].tick(&mut self.stage),
-            Happening::Tick(process) => {
+            Occurrence::Call(process) => self.callers[process - CLIENTS].call(&mut self.stage),
+            Occurrence::Tick(process) if process >= CLIENTS => self.callers[process - CLIENTS].tick(&mut self.stage),
+            Occurrence::Tick(process) => {
                 let again = self.stage.now + self.scenario.limits.status_interval.0;
                 let (node, stage) = self.node(process);
                 node.tick(stage);
-                stage.plan(again, Happening::Tick(process));
+                stage.plan(again, Occurrence::Tick(process));
             }
-            Happening::Late { from, to, frame } => self.stage.post(from, to, frame),
-            Happening::Fault(number) => self.fault(number),
-            Happening::Mend(name) => self.stage.network.mend(name),
-            Happening::Regroup => self.regroup(),
-            Happening::Sample => self.sample(),
+            Occurrence::Late { from, to, frame } => self.stage.post(from, to, frame),
+            Occurrence::Fault(number) => self.fault(number),
+            Occurrence::Mend(name) => self.stage.network.mend(name),
+            Occurrence::Regroup => self.regroup(),
+            Occurrence::Sample => self.sample(),
         }
     }
 
@@ -355,7 +355,7 @@ impl World {
             Fault::Cut(cut, span) => {
                 self.stage.note(0, 8, || format!("{cut:?} for {span} µs"));
                 self.stage.network.cut(name, cut);
-                self.stage.plan(self.stage.now + span, Happening::Mend(name));
+                self.stage.plan(self.stage.now + span, Occurrence::Mend(name));
             }
             Fault::Crash { replica, effects, outage } => {
                 let (node, stage) = self.node(replica.0 as usize);
@@ -385,14 +385,14 @@ impl World {
         let processes: Vec<ProcessId> = (0..self.scenario.n).chain(callers).collect();
         self.stage.sides.regroup(&mut self.rng, &processes);
         let span = self.scenario.limits.view_timeout.0 * self.rng.between(1, 12) / 4;
-        self.stage.plan(self.stage.now + span, Happening::Regroup);
+        self.stage.plan(self.stage.now + span, Occurrence::Regroup);
     }
 
     /// Shows the reports of correct replicas to the checks.
     fn sample(&mut self) {
         for node in self.nodes.iter().filter(|node| node.is_correct()) {
             if let Some((replica, report)) = node.replica().zip(node.report()) {
-                self.stage.checks.watch.look(replica);
+                self.stage.checks.watch.inspect(replica);
                 self.stage.checks.see(self.stage.now, &Event::Reported(node.id(), &report));
             }
         }
@@ -402,7 +402,7 @@ impl World {
             }
         }
         let at = self.stage.now + self.scenario.limits.view_timeout.0 / 2;
-        self.stage.plan(at, Happening::Sample);
+        self.stage.plan(at, Occurrence::Sample);
     }
 
     /// The second phase: links, disks and correct replicas are well from now on; the liars are not.

@@ -124,10 +124,10 @@ impl Sql {
     /// Lets somebody look at the database with all rights.
     pub(crate) fn privileged<T>(
         &self,
-        look: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
+        act: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
     ) -> Result<T, SnapshotError> {
         self.disk.moment.begin(0, Digest::ZERO);
-        Ok(self.disk.moment.privileged(|| look(&self.handle().connection))?)
+        Ok(self.disk.moment.privileged(|| act(&self.handle().connection))?)
     }
 
     fn engine<'a>(&'a self, known: &'a mut Known, query: bool) -> Engine<'a> {

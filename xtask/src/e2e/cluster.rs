@@ -57,12 +57,12 @@ pub(crate) fn run(binary: &Path) -> Result<String> {
     load.finish(LOAD_MAX)?;
     let catch_up = cluster.wait_for_one_root()?;
 
-    cluster.tell_replica(3, "lie")?;
+    cluster.order_replica(3, "lie")?;
     cluster.redis.load(second, scratch.path())?.finish(LOAD_MAX)?;
     let loaded = start.elapsed();
     cluster.wait_for_fault(3)?;
     cluster.check(&pairs)?;
-    cluster.tell_replica(3, "honest")?;
+    cluster.order_replica(3, "honest")?;
     cluster.wait_for_one_root()?;
 
     let renewed: Vec<Pair> = first.iter().map(|(key, value)| (key.clone(), format!("{value} again"))).collect();
@@ -175,9 +175,9 @@ impl Cluster {
         Ok(())
     }
 
-    pub(super) fn tell_replica(&mut self, id: usize, word: &str) -> Result {
+    pub(super) fn order_replica(&mut self, id: usize, word: &str) -> Result {
         let replica = self.replicas[id].as_mut().ok_or_else(|| Failure::new(format!("replica {id} is down")))?;
-        replica.tell(word).map_err(|failure| failure.during(&format!("telling replica {id} to {word}")))
+        replica.send_line(word).map_err(|failure| failure.during(&format!("telling replica {id} to {word}")))
     }
 
     pub(super) fn kill_replica(&mut self, id: usize) -> Result {

@@ -69,7 +69,7 @@ fn run(binary: &Path, composition: &Composition) -> Result<String> {
         let writers = &writers;
         let start = |number| scope.spawn(move || writers.write(gateways[number % 2], number));
         let threads: Vec<_> = (0..2 * CONNECTIONS).map(start).collect();
-        let story = tell(&mut cluster, composition.fast, writers, &attacker);
+        let story = run_all(&mut cluster, composition.fast, writers, &attacker);
         writers.stop.store(true, Ordering::Relaxed);
         (story, threads.into_iter().map(join).collect::<Result<Vec<u64>>>())
     });
@@ -87,7 +87,7 @@ fn join(thread: ScopedJoinHandle<'_, Result<u64>>) -> Result<u64> {
 }
 
 /// All faults, one after the other. Returns what happened in words.
-fn tell(cluster: &mut Cluster, fast: &str, writers: &Writers, attacker: &Path) -> Result<String> {
+fn run_all(cluster: &mut Cluster, fast: &str, writers: &Writers, attacker: &Path) -> Result<String> {
     wait_for(fast, cluster)?;
     let is_served = || writers.acknowledged.load(Ordering::Relaxed) > 0;
     wait_until("a write is acknowledged", ANSWER_MAX, is_served)?;
@@ -99,9 +99,9 @@ fn tell(cluster: &mut Cluster, fast: &str, writers: &Writers, attacker: &Path) -
         cluster.start_replica(replica)?;
         back.push(wait_for(fast, cluster)?);
     }
-    cluster.tell_replica(3, "lie")?;
+    cluster.order_replica(3, "lie")?;
     thread::sleep(FAULT);
-    cluster.tell_replica(3, "honest")?;
+    cluster.order_replica(3, "honest")?;
     back.push(wait_for(fast, cluster)?);
     let benchmark = thread::scope(|scope| {
         let redis = cluster.redis;

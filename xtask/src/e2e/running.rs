@@ -22,7 +22,7 @@ impl Running {
     }
 
     /// Writes a line to its standard input.
-    pub(super) fn tell(&mut self, word: &str) -> Result {
+    pub(super) fn send_line(&mut self, word: &str) -> Result {
         let input = self.child.stdin.as_mut().expect("its input was piped when it started");
         Ok(writeln!(input, "{word}")?)
     }

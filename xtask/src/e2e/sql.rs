@@ -65,15 +65,15 @@ pub(crate) fn run(binary: &Path) -> Result<String> {
     let summary = format!("{rows} rows imported in {:.1} s ({:.0}/s)", took.as_secs_f64(), rate(rows, took));
 
     demo.check(&expected, "with all replicas")?;
-    demo.tell("kill 2", "killed")?;
+    demo.order("kill 2", "killed")?;
     demo.note(1, "a crash")?;
     demo.check(&expected, "with replica 2 down")?;
-    demo.tell("restart 2", "running")?;
+    demo.order("restart 2", "running")?;
     demo.check(&expected, "with replica 2 back")?;
-    demo.tell("lie 3", "(`diff` names the row)")?;
+    demo.order("lie 3", "(`diff` names the row)")?;
     demo.note(2, "a lie")?;
     demo.check(&expected, "with replica 3 lying")?;
-    demo.tell("honest 3", "`diff` has one taken")?;
+    demo.order("honest 3", "`diff` has one taken")?;
     for number in 0..LAST_WRITES {
         demo.note(10 + number, "a write")?;
     }
@@ -136,7 +136,7 @@ impl Demo {
         ensure(answer["changes"] == 1, || format!("writing row {number} gives {answer}"))
     }
 
-    fn tell(&mut self, line: &str, done: &str) -> Result {
+    fn order(&mut self, line: &str, done: &str) -> Result {
         self.0.say(line)?;
         self.0.hear(&format!("the answer to `{line}`"), ANSWER_MAX, |line| line.ends_with(done)).map(drop)
     }

@@ -92,10 +92,10 @@ impl Overview {
     /// Asks all replicas at the same time, and again for a while if nothing can be written or one is far behind.
     pub(crate) fn collect(members: &[Member], replicas: Replicas, probe: &Probe) -> Self {
         let start = Instant::now();
-        let mut overview = Self::look(members, replicas, probe);
+        let mut overview = Self::gather(members, replicas, probe);
         while overview.may_pass() && start.elapsed() < LASTING {
             thread::sleep(LOOK_AGAIN);
-            overview = Self::look(members, replicas, probe).lasting_since(&overview);
+            overview = Self::gather(members, replicas, probe).lasting_since(&overview);
         }
         overview
     }
@@ -115,7 +115,7 @@ impl Overview {
         self
     }
 
-    fn look(members: &[Member], replicas: Replicas, probe: &Probe) -> Self {
+    fn gather(members: &[Member], replicas: Replicas, probe: &Probe) -> Self {
         let accounts: Vec<_> = thread::scope(|scope| {
             let ask = |member: &Member| {
                 let member = *member;

@@ -72,7 +72,7 @@ impl Cluster {
     }
 
     /// Gives a replica an order, and waits until it obeys.
-    pub fn tell(&mut self, replica: usize, order: &str) {
+    pub fn order(&mut self, replica: usize, order: &str) {
         let child = &mut self.replicas[replica].as_mut().unwrap().0;
         writeln!(child.stdin.as_mut().unwrap(), "{order}").unwrap();
         let mut line = String::new();

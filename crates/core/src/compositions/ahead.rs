@@ -75,7 +75,7 @@ impl<S: Service> Composite<S> {
     }
 
     /// Whether the state is here, or not needed any more.
-    pub(super) fn look_ahead(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
+    pub(super) fn finish_jump(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let Some(jump) = self.ahead.take() else { return };
         let may_jump = match self.running() {
             Running::Opening(_) => true,

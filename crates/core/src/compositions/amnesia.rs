@@ -74,7 +74,7 @@ impl<S: Service> Composite<S> {
         s.send(Destination::Replica(from), self.switch(SwitchMessage::Here(question)));
         if instance < self.what.number {
             let message = self.switch(SwitchMessage::Behind(())).into();
-            self.tell(s, Principal::Replica(from), &message);
+            self.tell_it_is_over(s, Principal::Replica(from), &message);
         }
     }
 
@@ -89,10 +89,10 @@ impl<S: Service> Composite<S> {
     }
 
     /// Amnesia 3.
-    pub(super) fn look_back(&self, s: &mut Surroundings<'_, impl Speaker>) {
+    pub(super) fn end_abstention(&self, s: &mut Surroundings<'_, impl Speaker>) {
         let enough = self.what.replicas.strong();
         if let Some(amnesia) = s.amnesia
-            && amnesia.look_back(self.what.number, enough)
+            && amnesia.has_enough_answers(self.what.number, enough)
         {
             let record = amnesia.record();
             s.step("Amnesia 3");

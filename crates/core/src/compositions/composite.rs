@@ -149,7 +149,7 @@ impl<S: Service> Composite<S> {
         if self.what.hands_on() {
             self.heartbeat(s);
         }
-        self.look(s);
+        self.go_on(s);
     }
 
     /// Asks another replica each time whether this one is behind: who hears nothing would never learn of it.
@@ -185,19 +185,19 @@ impl<S: Service> Composite<S> {
             ReplicaTimer::Heartbeat => self.heartbeat(s),
             timer => self.running_mut().open_mut().into_iter().for_each(|instance| instance.timer(s, timer)),
         }
-        self.look(s);
+        self.go_on(s);
     }
 
     /// Everything that was waiting has been handed over.
     pub(crate) fn pass_end(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         self.running_mut().open_mut().into_iter().for_each(|instance| instance.pass_end(s));
-        self.look(s);
+        self.go_on(s);
     }
 
     /// A message that the boundary verified.
     pub(crate) fn message(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, message: Message) {
         self.dispatch(s, from, message);
-        self.look(s);
+        self.go_on(s);
     }
 
     pub(super) fn dispatch(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, message: Message) {
@@ -229,7 +229,7 @@ impl<S: Service> Composite<S> {
                 self.on_init(s, from, instance, proof);
             }
             (message, from) => match message.instance() {
-                Some(instance) if instance < self.what.number => self.tell(s, from, &message),
+                Some(instance) if instance < self.what.number => self.tell_it_is_over(s, from, &message),
                 Some(instance) if instance > self.what.number => self.on_ahead(s, from, message),
                 _ => self.on_current(s, from, message),
             },

@@ -44,7 +44,7 @@ impl<S: Service> Composite<S> {
         }
     }
 
-    /// Switch 2 and 3: another replica has stopped. What follows from it is up to [`Composite::look`].
+    /// Switch 2 and 3: another replica has stopped. What follows from it is up to [`Composite::go_on`].
     pub(super) fn on_abort(
         &mut self,
         s: &mut Surroundings<'_, impl Speaker>,
@@ -92,10 +92,10 @@ impl<S: Service> Composite<S> {
     }
 
     /// Looks whether something has come to an end: this instance, or the opening of one.
-    pub(super) fn look(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
+    pub(super) fn go_on(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         loop {
-            self.look_back(s);
-            self.look_ahead(s);
+            self.end_abstention(s);
+            self.finish_jump(s);
             self.follow(s);
             self.announce(s);
             let what = self.what;
@@ -340,7 +340,12 @@ impl<S: Service> Composite<S> {
     }
 
     /// Switch 5: somebody speaks to an instance that is over.
-    pub(super) fn tell(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, message: &Message) {
+    pub(super) fn tell_it_is_over(
+        &mut self,
+        s: &mut Surroundings<'_, impl Speaker>,
+        from: Principal,
+        message: &Message,
+    ) {
         s.step("Switch 5");
         match (from, message) {
             (Principal::Client(_), Message::Request(Request { client, .. }))
@@ -412,7 +417,7 @@ impl<S: Service> Composite<S> {
         }
         if instance < self.what.number {
             let message = Message::Switch(Switch { instance, message: SwitchMessage::Behind(()) });
-            self.tell(s, Principal::Replica(to), &message);
+            self.tell_it_is_over(s, Principal::Replica(to), &message);
         }
     }
 

@@ -67,7 +67,7 @@ impl Amnesia {
     }
 
     /// Amnesia 3, in an instance, when so many answers are enough. Whether they have become enough now.
-    pub(crate) fn look_back(&mut self, here: InstanceId, enough: usize) -> bool {
+    pub(crate) fn has_enough_answers(&mut self, here: InstanceId, enough: usize) -> bool {
         let reached = self.answers.values().copied().filter(|instance| *instance <= here);
         match reached.clone().max() {
             Some(latest) if self.until == UNKNOWN && reached.count() >= enough => {

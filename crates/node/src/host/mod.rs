@@ -303,7 +303,7 @@ impl Running {
         loop {
             match left.recv_timeout(WATCH_INTERVAL) {
                 Err(RecvTimeoutError::Timeout) if self.handle.is_finished() => return Ok(self.handle.join()?),
-                Err(RecvTimeoutError::Timeout) => watch.look(&self.handle.status()),
+                Err(RecvTimeoutError::Timeout) => watch.observe(&self.handle.status()),
                 Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
             }
         }

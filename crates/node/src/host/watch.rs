@@ -27,7 +27,7 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Looks at what the replica published last, and tells what is new.
-    pub(super) fn look(&mut self, status: &Status) {
+    pub(super) fn observe(&mut self, status: &Status) {
         let now = Instant::now();
         self.tell_links(&status.peers);
         for (from, Refused { count, reason, port, .. }) in self.strangers.due(&status.net.refused_from, now) {

@@ -191,7 +191,7 @@ impl Shared {
         let _ = self.wake.set(wake);
     }
 
-    fn tell(&self) {
+    fn wake_waiting(&self) {
         if let Some(wake) = self.wake.get() {
             wake();
         }
@@ -208,7 +208,7 @@ impl Shared {
         let held = state.holds.front().map_or(u64::MAX, |(position, _)| position - 1);
         self.durable.store(state.synced.min(held), Ordering::Release);
         drop(state);
-        self.tell();
+        self.wake_waiting();
     }
 
     /// The log is durable up to `position`.
@@ -239,7 +239,7 @@ impl Shared {
         }
         *known = stall;
         drop(state);
-        self.tell();
+        self.wake_waiting();
     }
 
     /// What is wrong; what is final before what may pass.

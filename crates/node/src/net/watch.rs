@@ -83,10 +83,10 @@ impl Watch {
         if unread {
             self.frame = None;
         }
-        self.look(now, frame_under_way)
+        self.check(now, frame_under_way)
     }
 
-    fn look(&mut self, now: Instant, frame_under_way: bool) -> Verdict {
+    fn check(&mut self, now: Instant, frame_under_way: bool) -> Verdict {
         if !frame_under_way {
             self.frame = None;
         } else if let Some((since, before)) = self.frame {

@@ -79,7 +79,7 @@ pub enum Ours {
 
 impl Ours {
     /// In words; `None` if it was not measured.
-    pub fn tell(&self, measured: &Measured) -> Option<String> {
+    pub fn describe(&self, measured: &Measured) -> Option<String> {
         match (self, measured) {
             (Self::Change(metric, subject, base), Measured::Sweep(results)) => {
                 let percent = results.ratio(*subject, *base, *metric)?.map(|ratio| (ratio - 1.0) * 100.0);

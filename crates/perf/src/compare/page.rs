@@ -64,7 +64,7 @@ fn claims_table(source: &str, claims: &[Claim], measured: &Measured) -> String {
     let mut text = String::new();
     let head = format!("\n| what | {source} | here |\n|---|---|---|\n");
     for Claim { what, said, ours } in claims {
-        if let Some(ours) = ours.tell(measured) {
+        if let Some(ours) = ours.describe(measured) {
             let _ = writeln!(text, "{}| {what} | {said} | {ours} |", if text.is_empty() { &*head } else { "" });
         }
     }

@@ -3,7 +3,7 @@
 use crate::checks::Event;
 use crate::network::ProcessId;
 use crate::rng::Rng;
-use crate::stage::{Happening, Stage};
+use crate::stage::{Occurrence, Stage};
 use bezant_core::auth::Keyring;
 use bezant_core::cluster::Cluster;
 use bezant_core::ids::{InstanceId, Principal, ReplicaId};
@@ -63,7 +63,7 @@ impl Liar<'_> {
             self.stage.post(self.process, to, frame);
         } else {
             let at = self.stage.now + delay;
-            self.stage.plan(at, Happening::Late { from: self.process, to, frame });
+            self.stage.plan(at, Occurrence::Late { from: self.process, to, frame });
         }
     }
 

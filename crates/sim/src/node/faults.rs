@@ -2,7 +2,7 @@
 
 use super::Node;
 use crate::schedule::{Outage, Ruin};
-use crate::stage::{Happening, Stage};
+use crate::stage::{Occurrence, Stage};
 use bezant_core::machine::hold_back::{HoldBack, Leaving};
 
 impl Node {
@@ -68,7 +68,7 @@ impl Node {
         self.spare();
         self.pass_planned = false;
         if let Some(down) = outage.down {
-            stage.plan(stage.now + down, Happening::Restart(self.process));
+            stage.plan(stage.now + down, Occurrence::Restart(self.process));
         }
     }
 

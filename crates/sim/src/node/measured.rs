@@ -26,7 +26,7 @@ impl Default for Measured {
 
 impl Measured {
     /// All that it holds after so many steps, if it is time to look.
-    pub(super) fn look(&mut self, steps: u64, machine: &Replica<Store>) -> Option<Holdings> {
+    pub(super) fn measure(&mut self, steps: u64, machine: &Replica<Store>) -> Option<Holdings> {
         if steps < self.next {
             return None;
         }

@@ -106,7 +106,7 @@ impl<S: Service> World<S> {
     pub(crate) fn until(&mut self, patience: Duration, mut holds: impl FnMut(&Self) -> bool) -> bool {
         let end = self.now + patience;
         while !holds(self) {
-            if self.now > end || !self.happen() {
+            if self.now > end || !self.next_event() {
                 return false;
             }
         }
@@ -114,7 +114,7 @@ impl<S: Service> World<S> {
     }
 
     /// The next thing happens, if there is one.
-    fn happen(&mut self) -> bool {
+    fn next_event(&mut self) -> bool {
         let frame = self.frames.front().map(|frame| frame.arrives);
         let of_replica = self.replica_timers.iter().map(|(timer, at)| (*at, *timer)).min();
         let of_client = self.client_timers.iter().map(|(timer, at)| (*at, *timer)).min();

@@ -5,7 +5,7 @@
 //! `2024-05-06T07:08:09.1Z` are the same day. What depends on the moment (`now`, `today`) or on a place
 //! (`Europe/Berlin`, `EST`) is refused.
 
-use super::fields::{Fault, Field, Look, Meaning, Read, fields, run, word, zone_word};
+use super::fields::{Fault, Field, Form, Meaning, Read, fields, run, word, zone_word};
 use super::{gregorian, input};
 
 /// Hours that a zone may be away from UTC.
@@ -53,22 +53,22 @@ impl Reading {
         let mut reading = Self::default();
         let fields = fields(text)?;
         let mut labelled = false;
-        for (number, (look, field)) in fields.iter().enumerate() {
+        for (number, (form, field)) in fields.iter().enumerate() {
             let was_labelled = std::mem::take(&mut labelled);
-            let known = match look {
-                Look::Date if reading.date_is_over(&fields, number, time_only) || was_labelled => {
+            let known = match form {
+                Form::Date if reading.date_is_over(&fields, number, time_only) || was_labelled => {
                     reading.time_and_zone(field, time_only)?
                 }
-                Look::Date => reading.date(field)?,
-                Look::Time => {
+                Form::Date => reading.date(field)?,
+                Form::Time => {
                     reading.clock(field, time_only)?;
                     known::TIME
                 }
-                Look::Zone => {
+                Form::Zone => {
                     reading.zone = Some(zone(field)?);
                     known::ZONE
                 }
-                Look::Number if was_labelled => {
+                Form::Number if was_labelled => {
                     // PostgreSQL looks at it as a number first.
                     leading(field)?;
                     match reading.run_together(field, known::DATE)? {
@@ -76,12 +76,12 @@ impl Reading {
                         _ => return Err(Fault::Format),
                     }
                 }
-                Look::Number if time_only => reading.number_of_a_time(field, &fields, number)?,
-                Look::Number => reading.number_field(field)?,
-                Look::Word | Look::Special => match zone_word(field).or_else(|| word(field)) {
+                Form::Number if time_only => reading.number_of_a_time(field, &fields, number)?,
+                Form::Number => reading.number_field(field)?,
+                Form::Word | Form::Special => match zone_word(field).or_else(|| word(field)) {
                     Some(Meaning::Nothing) => continue,
                     Some(Meaning::TimeFollows) => {
-                        let is_time = |(look, _): &Field| matches!(look, Look::Number | Look::Time | Look::Date);
+                        let is_time = |(form, _): &Field| matches!(form, Form::Number | Form::Time | Form::Date);
                         let has_date = time_only || reading.known & known::DATE == known::DATE;
                         if !has_date || !fields.get(number + 1).is_some_and(is_time) {
                             return Err(Fault::Format);
@@ -108,8 +108,8 @@ impl Reading {
     /// Whether a field that looks like a date is none, for there is one.
     fn date_is_over(&self, fields: &[Field], number: usize, time_only: bool) -> bool {
         if time_only {
-            let last = fields.last().is_some_and(|(look, _)| *look == Look::Date);
-            let second = fields.get(1).is_some_and(|(look, _)| *look == Look::Time);
+            let last = fields.last().is_some_and(|(form, _)| *form == Form::Date);
+            let second = fields.get(1).is_some_and(|(form, _)| *form == Form::Time);
             return !(number == 0 && fields.len() >= 2 && (last || second));
         }
         const MONTH_AND_DAY: u32 = known::MONTH | known::DAY;
@@ -218,7 +218,7 @@ impl Reading {
     /// The same where only a time is wanted.
     fn number_of_a_time(&mut self, field: &str, fields: &[Field], number: usize) -> Read<u32> {
         match field.find('.') {
-            Some(_) if number == 0 && fields.len() >= 2 && fields.last().is_some_and(|last| last.0 == Look::Date) => {
+            Some(_) if number == 0 && fields.len() >= 2 && fields.last().is_some_and(|last| last.0 == Form::Date) => {
                 self.date(field)
             }
             Some(digits) if digits > 2 => self.run_together(field, known::DATE),

@@ -10,7 +10,7 @@ const FIELDS_MAX: usize = 25;
 
 /// What a field looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum Form {
     Number,
     Word,
     Date,
@@ -47,7 +47,7 @@ impl Fault {
 pub(super) type Read<T> = Result<T, Fault>;
 
 /// A field: what it looks like, and its text in lower case.
-pub(super) type Field = (Look, String);
+pub(super) type Field = (Form, String);
 
 /// The fields of a text.
 pub(super) fn fields(text: &str) -> Read<Vec<Field>> {
@@ -66,15 +66,15 @@ pub(super) fn fields(text: &str) -> Read<Vec<Field>> {
         }
         let (look, length) = match first {
             '0'..='9' => number_field(rest),
-            '.' => (Look::Number, 1 + run(&rest[1..], |c| c.is_ascii_digit())),
+            '.' => (Form::Number, 1 + run(&rest[1..], |c| c.is_ascii_digit())),
             'a'..='z' | 'A'..='Z' => word_field(rest),
             '+' | '-' => {
                 let behind = rest[1..].trim_start_matches(input::is_blank);
                 let (look, length) = match behind.chars().next() {
                     Some('0'..='9') => {
-                        (Look::Zone, run(behind, |c| c.is_ascii_digit() || matches!(c, ':' | '.' | '-')))
+                        (Form::Zone, run(behind, |c| c.is_ascii_digit() || matches!(c, ':' | '.' | '-')))
                     }
-                    Some(c) if c.is_ascii_alphabetic() => (Look::Special, run(behind, |c| c.is_ascii_alphabetic())),
+                    Some(c) if c.is_ascii_alphabetic() => (Form::Special, run(behind, |c| c.is_ascii_alphabetic())),
                     _ => return Err(Fault::Format),
                 };
                 fields.push((look, format!("{first}{}", behind[..length].to_ascii_lowercase())));
@@ -99,27 +99,27 @@ pub(super) fn run(text: &str, is: impl Fn(char) -> bool) -> usize {
 }
 
 /// A field that begins with a digit.
-fn number_field(text: &str) -> (Look, usize) {
+fn number_field(text: &str) -> (Form, usize) {
     let digits = run(text, |c| c.is_ascii_digit());
     match text[digits..].chars().next() {
-        Some(':') => (Look::Time, digits + run(&text[digits..], |c| c.is_ascii_digit() || matches!(c, ':' | '.'))),
+        Some(':') => (Form::Time, digits + run(&text[digits..], |c| c.is_ascii_digit() || matches!(c, ':' | '.'))),
         Some(mark @ ('-' | '/' | '.')) => {
             let behind = &text[digits + 1..];
             if !behind.starts_with(|c: char| c.is_ascii_digit()) {
-                return (Look::Date, digits + 1 + run(behind, |c| c.is_ascii_alphanumeric() || c == mark));
+                return (Form::Date, digits + 1 + run(behind, |c| c.is_ascii_alphanumeric() || c == mark));
             }
             let second = digits + 1 + run(behind, |c| c.is_ascii_digit());
             if text[second..].starts_with(mark) {
-                return (Look::Date, second + run(&text[second..], |c| c.is_ascii_digit() || c == mark));
+                return (Form::Date, second + run(&text[second..], |c| c.is_ascii_digit() || c == mark));
             }
-            (if mark == '.' { Look::Number } else { Look::Date }, second)
+            (if mark == '.' { Form::Number } else { Form::Date }, second)
         }
-        _ => (Look::Number, digits),
+        _ => (Form::Number, digits),
     }
 }
 
 /// A field that begins with a letter: a word, a date such as `may-6-2024`, or the name of a zone.
-fn word_field(text: &str) -> (Look, usize) {
+fn word_field(text: &str) -> (Form, usize) {
     let letters = run(text, |c| c.is_ascii_alphabetic());
     let goes_on = match text[letters..].chars().next() {
         Some('-' | '/' | '.') => true,
@@ -127,10 +127,10 @@ fn word_field(text: &str) -> (Look, usize) {
         _ => false,
     };
     if !goes_on {
-        return (Look::Word, letters);
+        return (Form::Word, letters);
     }
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '/' | '_' | '.' | ':');
-    (Look::Date, letters + run(&text[letters..], is_part))
+    (Form::Date, letters + run(&text[letters..], is_part))
 }
 
 /// What a word means.

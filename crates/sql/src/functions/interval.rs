@@ -3,7 +3,7 @@
 use super::aggregate::Fold;
 use super::call::{Arguments, Charge, Outcome, refuse};
 use super::datetime::clock;
-use super::fields::{Fault, Look, Read, fields};
+use super::fields::{Fault, Form, Read, fields};
 use super::gregorian::{DAY, HOUR, MINUTE, SECOND};
 use super::parts::{extract_time, fraction_text, millionths};
 use super::units::{Unit, named_unit, no_unit, unit};
@@ -199,7 +199,7 @@ fn read(text: &str) -> Read<Interval> {
     let mut seen: Vec<Unit> = Vec::new();
     let (mut next, mut ago) = (None, false);
     for (look, field) in fields(text)?.iter().rev() {
-        let has_clock = *look == Look::Time || *look == Look::Zone && field[1..].contains(':');
+        let has_clock = *look == Form::Time || *look == Form::Zone && field[1..].contains(':');
         if has_clock {
             let (negative, clock_text) = texts::signed(field);
             let (hour, minute, second, micros) = clock(clock_text)?;
@@ -212,7 +212,7 @@ fn read(text: &str) -> Read<Interval> {
             continue;
         }
         match look {
-            Look::Number | Look::Zone | Look::Date => {
+            Form::Number | Form::Zone | Form::Date => {
                 let (unit, number, part) = number(field, next.unwrap_or(Unit::Second))?;
                 match unit {
                     Unit::Second if part != 0.0 => note(&mut seen, &SECONDS)?,

@@ -348,7 +348,7 @@ impl<'a> Comparison<'a> {
             let outcome = self.bench.measure_own(&subject);
             let what = format!("{contender}, {point}");
             let told = |it: &Figures| format!("{:.0} op/s, p50 {} µs", it.ops_per_s, it.p50_us);
-            let Some(figures) = self.tell(&what, outcome, told) else { continue };
+            let Some(figures) = self.report(&what, outcome, told) else { continue };
             if let Measured::Sweep(results) = &mut self.measured {
                 let (protocol, point) = (contender.to_string(), *point);
                 results.measurements.push(Measurement { round, protocol, point, figures });
@@ -372,7 +372,7 @@ impl<'a> Comparison<'a> {
                 let ops: u64 = timeline.buckets.iter().sum();
                 format!("{ops} operations in {:.1} s", timeline.total.as_secs_f64())
             };
-            let Some(timeline) = self.tell(&contender.to_string(), outcome, told) else { continue };
+            let Some(timeline) = self.report(&contender.to_string(), outcome, told) else { continue };
             if let Measured::Course(results) = &mut self.measured {
                 results.timelines.push((round, timeline));
             }
@@ -390,7 +390,7 @@ impl<'a> Comparison<'a> {
                     let outcome = self.bench.measure_switch(&subject(self.arguments, contender, &point), history);
                     let what = format!("{contender}, {requests} requests, {missing_percent} % missing");
                     let told = |took: &bezant_perf::switching::Took| format!("{} µs", took.told.as_micros());
-                    let Some(took) = self.tell(&what, outcome, told) else { continue };
+                    let Some(took) = self.report(&what, outcome, told) else { continue };
                     if let Measured::Switching(results) = &mut self.measured {
                         let protocol = contender.to_string();
                         let one = switching::Measurement { round, protocol, history: requests, missing_percent, took };
@@ -402,7 +402,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// Says on standard error what came of it.
-    fn tell<T>(&mut self, what: &str, outcome: Result<T>, told: impl Fn(&T) -> String) -> Option<T> {
+    fn report<T>(&mut self, what: &str, outcome: Result<T>, told: impl Fn(&T) -> String) -> Option<T> {
         self.done += 1;
         let of_one_round = match &self.experiment.kind {
             Kind::Sweep(sweep) => sweep.points.len() * self.contenders.len(),

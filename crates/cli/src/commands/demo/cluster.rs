@@ -163,7 +163,7 @@ impl DemoCluster {
     }
 
     /// Writes a line to a replica's standard input, and waits for it to be obeyed.
-    pub(in crate::commands) fn tell(&mut self, replica: u8, word: &str) -> Result {
+    pub(in crate::commands) fn order(&mut self, replica: u8, word: &str) -> Result {
         let Some(child) = self.slot(replica)? else {
             return Err(Failure::failed(format!("replica {replica} is not running: restart it first.")));
         };

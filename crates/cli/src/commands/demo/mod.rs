@@ -283,14 +283,14 @@ fn carry_out(command: &DemoCommand, cluster: &Shared, service: &Arc<Service>, js
             done(replica, "running")
         }
         DemoCommand::Lie { replica } => {
-            cluster.lock().tell(replica, "lie")?;
+            cluster.lock().order(replica, "lie")?;
             match json {
                 true => done(replica, "lying"),
                 false => format!("replica {replica} lying: {}", lies(&cluster.lock().credentials().0)),
             }
         }
         DemoCommand::Honest { replica } => {
-            cluster.lock().tell(replica, "honest")?;
+            cluster.lock().order(replica, "honest")?;
             let until = until_repaired(&cluster.lock().credentials().0);
             match json {
                 true => json!({ "replica": replica, "state": "honest", "until": until }).to_string(),

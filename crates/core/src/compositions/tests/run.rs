@@ -146,7 +146,7 @@ impl Run {
     /// One message arrives.
     pub(super) fn deliver(&mut self, frame: Frame) {
         self.net.deliver(frame);
-        self.look();
+        self.take_notes();
     }
 
     /// One message delay. How many messages arrived or are late.
@@ -168,7 +168,7 @@ impl Run {
         for receiver in receivers {
             if let Principal::Replica(id) = receiver {
                 self.net.step(id.0 as usize, Input::PassEnd);
-                self.look();
+                self.take_notes();
             }
         }
         count
@@ -184,7 +184,7 @@ impl Run {
         let end = Instant(self.net.now.0 + 1_000 * milliseconds);
         self.settle();
         while self.net.fire_before(end) {
-            self.look();
+            self.take_notes();
             self.settle();
         }
         self.net.now = end;
@@ -218,7 +218,7 @@ impl Run {
     }
 
     /// Notes what has happened since the last look.
-    fn look(&mut self) {
+    fn take_notes(&mut self) {
         for event in core::mem::take(&mut self.net.events) {
             match event {
                 Event::Noticed(id, Notice::Begun { instance, position, .. }) if self.liar != Some(id.0) => {
@@ -241,11 +241,11 @@ impl Run {
                 _ => {}
             }
         }
-        self.look_at_replicas();
+        self.check_replicas();
     }
 
     /// The properties of each step.
-    fn look_at_replicas(&mut self) {
+    fn check_replicas(&mut self) {
         for (id, (host, seen)) in (0..).zip(self.net.hosts.iter().zip(&mut self.seen)) {
             if self.liar == Some(id) {
                 continue;

@@ -31,7 +31,7 @@ impl Hub {
         self.ready = ready;
         self.now = Instant::now();
         self.expire(self.now);
-        self.look();
+        self.check_links();
         for listener in 0..self.listeners.len() {
             self.accept(listener);
         }

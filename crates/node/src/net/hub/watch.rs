@@ -16,7 +16,7 @@ impl Hub {
     }
 
     /// Looks at every link, if it is time to.
-    pub(super) fn look(&mut self) {
+    pub(super) fn check_links(&mut self) {
         if self.now < self.look_at {
             return;
         }
