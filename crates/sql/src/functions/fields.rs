@@ -64,20 +64,20 @@ pub(super) fn fields(text: &str) -> Read<Vec<Field>> {
         if fields.len() == FIELDS_MAX {
             return Err(Fault::Format);
         }
-        let (look, length) = match first {
+        let (form, length) = match first {
             '0'..='9' => number_field(rest),
             '.' => (Form::Number, 1 + run(&rest[1..], |c| c.is_ascii_digit())),
             'a'..='z' | 'A'..='Z' => word_field(rest),
             '+' | '-' => {
                 let behind = rest[1..].trim_start_matches(input::is_blank);
-                let (look, length) = match behind.chars().next() {
+                let (form, length) = match behind.chars().next() {
                     Some('0'..='9') => {
                         (Form::Zone, run(behind, |c| c.is_ascii_digit() || matches!(c, ':' | '.' | '-')))
                     }
                     Some(c) if c.is_ascii_alphabetic() => (Form::Special, run(behind, |c| c.is_ascii_alphabetic())),
                     _ => return Err(Fault::Format),
                 };
-                fields.push((look, format!("{first}{}", behind[..length].to_ascii_lowercase())));
+                fields.push((form, format!("{first}{}", behind[..length].to_ascii_lowercase())));
                 rest = &behind[length..];
                 continue;
             }
@@ -87,7 +87,7 @@ pub(super) fn fields(text: &str) -> Read<Vec<Field>> {
             }
             _ => return Err(Fault::Format),
         };
-        fields.push((look, rest[..length].to_ascii_lowercase()));
+        fields.push((form, rest[..length].to_ascii_lowercase()));
         rest = &rest[length..];
     }
     Ok(fields)

@@ -198,8 +198,8 @@ fn read(text: &str) -> Read<Interval> {
     let mut interval = Interval::default();
     let mut seen: Vec<Unit> = Vec::new();
     let (mut next, mut ago) = (None, false);
-    for (look, field) in fields(text)?.iter().rev() {
-        let has_clock = *look == Form::Time || *look == Form::Zone && field[1..].contains(':');
+    for (form, field) in fields(text)?.iter().rev() {
+        let has_clock = *form == Form::Time || *form == Form::Zone && field[1..].contains(':');
         if has_clock {
             let (negative, clock_text) = texts::signed(field);
             let (hour, minute, second, micros) = clock(clock_text)?;
@@ -211,7 +211,7 @@ fn read(text: &str) -> Read<Interval> {
             next = Some(Unit::Day);
             continue;
         }
-        match look {
+        match form {
             Form::Number | Form::Zone | Form::Date => {
                 let (unit, number, part) = number(field, next.unwrap_or(Unit::Second))?;
                 match unit {
