@@ -39,7 +39,8 @@ fn ports() -> (u16, TcpListener) {
 }
 
 impl Cluster {
-    /// Makes files with the example's own sub-command, and starts all four.
+    /// Makes files with the example's own sub-command, starts all four, and waits until each has its folder: whoever
+    /// starts another one there before that has taken it.
     pub fn start(program: &'static str) -> Self {
         let (mut cluster, port) = Self::empty(program);
         cluster.succeeds(&["new", &cluster.text(""), &port.to_string()]);
@@ -47,7 +48,17 @@ impl Cluster {
             let child = cluster.spawn(replica);
             cluster.replicas.push(Some(child));
         }
+        (0..4).for_each(|replica| cluster.wait_for(&format!("replica-{replica}/log-1.bin")));
         cluster
+    }
+
+    /// Waits for a file that a process of the cluster makes.
+    fn wait_for(&self, file: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.folder.join(file).exists() {
+            assert!(Instant::now() < deadline, "there is no {file}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// Lets the example do all of that, in one process: that is number 0 here.
@@ -56,11 +67,7 @@ impl Cluster {
         let mut demo = Command::new(program);
         demo.args(["demo", &cluster.text(""), &port.to_string()]).stdin(Stdio::null()).stdout(Stdio::null());
         cluster.replicas.push(Some(demo.stderr(Stdio::null()).spawn().unwrap()));
-        let deadline = Instant::now() + PATIENCE;
-        while !Path::new(&cluster.file()).exists() {
-            assert!(Instant::now() < deadline, "there are no files");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        cluster.wait_for("cluster.toml");
         cluster
     }
 
