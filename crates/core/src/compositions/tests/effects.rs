@@ -84,7 +84,8 @@ fn who_writes_otherwise_alone_stops_nobody() {
     }
 }
 
-/// A counter that writes down its guests, and answers with more than it may when a thousand is added.
+/// A counter that writes down its guests, and that it was loaded, and answers with more than it may when a thousand is
+/// added.
 #[derive(Clone, Debug, Default)]
 struct Inviting {
     counter: Counter,
@@ -118,6 +119,7 @@ impl Service for Inviting {
         self.counter.save(write);
     }
     fn load(&mut self, pages: &mut dyn Iterator<Item = (PageNumber, Option<Bytes>)>) -> Result<(), BadState> {
+        self.note(b"pages");
         self.counter.load(pages)
     }
 }
@@ -161,41 +163,13 @@ fn a_result_that_fits_into_no_frame_is_none() {
     assert!(result.is_empty());
 }
 
-/// A counter that says it has written something whenever pages are loaded.
-#[derive(Clone, Debug, Default)]
-struct Loading {
-    counter: Counter,
-    written: Digest,
-}
-
-impl Service for Loading {
-    fn execute(&mut self, operation: &[u8], agreed: &Agreed) -> Bytes {
-        let result = self.counter.execute(operation, agreed);
-        self.written = Digest::of_parts(Domain::Effects, &[&result, &self.written.0]);
-        result
-    }
-    fn take_written(&mut self) -> Digest {
-        core::mem::replace(&mut self.written, Digest::ZERO)
-    }
-    fn query(&self, operation: &[u8], asker: &Asker) -> Result<Bytes, NotReadOnly> {
-        self.counter.query(operation, asker)
-    }
-    fn save(&mut self, write: &mut dyn FnMut(PageNumber, Option<Bytes>)) {
-        self.counter.save(write);
-    }
-    fn load(&mut self, pages: &mut dyn Iterator<Item = (PageNumber, Option<Bytes>)>) -> Result<(), BadState> {
-        self.written = Digest([1; 32]);
-        self.counter.load(pages)
-    }
-}
-
 /// Whoever has restarted from a snapshot, or has fetched a state, comes to the same states as the others.
 #[test]
 fn what_is_loaded_was_written_by_nobody() {
     for lost_log in [false, true] {
         let limits = Limits { checkpoint_interval: 2, log_bytes_per_snapshot: 0, ..Limits::default() };
         let cluster = Cluster { protocol: Protocol::Pbft, ..cluster(4, ClientAuth::Hybrid, limits) };
-        let mut net = Net::of(cluster, 1, |_| Loading::default());
+        let mut net = Net::of(cluster, 1, |_| Inviting::default());
         for sum in 1..=4 {
             assert_eq!(net.add_within(PATIENCE, 0, 1), done(sum));
         }
