@@ -8,7 +8,7 @@
 //! of the same history, before it stopped. Any 2f+1 reports contain f+1 of correct replicas, all of them with that
 //! prefix. The abort history is the longest prefix that f+1 reports share (abs-D8): at least that long, and since two
 //! groups of f+1 out of 2f+1 have a member in common, there is only one. One of the f+1 is correct, so it is a
-//! prefix of a log that a correct replica really had: no request twice, and every body can be fetched.
+//! prefix of a log that a correct replica really had: no request is executed twice, and every body can be fetched.
 //!
 //! *Where 2f+1 replicas commit*, in the resilient ring, f+1 reports may miss what committed (ring-F5).
 //! There a request committed only if f+1 correct replicas held a certificate for the history with it, signed by

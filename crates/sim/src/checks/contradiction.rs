@@ -7,7 +7,7 @@ use super::{Check, Event};
 use bezant_core::auth::{Claimed, Signed};
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
-use bezant_core::message::{Firmness, Outcome, Request};
+use bezant_core::message::{Firmness, Outcome, Refusal, Request};
 use bezant_core::notice::Notice;
 use bezant_core::protocols::pbft::{Claim, PbftMessage, PbftRecord, ViewChange, Vote};
 use bezant_core::protocols::ring_fast::{Body, RingMessage};
@@ -297,6 +297,12 @@ impl Check for Contradiction {
             Message::Switch(Switch { message: SwitchMessage::Abort(signed), .. }) => {
                 let silent = statements.report(signed.claims());
                 silent.and_then(|()| statements.say(Place::Abort, Digest::of(Domain::Trace, &signed.to_bytes())))
+            }
+            // A head that lies has a request logged again once its session is evicted, and each time it is too late.
+            Message::Response(response) | Message::RingCertain(Certain(response))
+                if response.outcome == Outcome::Refused(Refusal::StaleTimestamp) =>
+            {
+                Ok(())
             }
             Message::Response(response) | Message::RingCertain(Certain(response)) => {
                 let place = Place::Response(response.client, response.timestamp);

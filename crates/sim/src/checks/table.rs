@@ -21,10 +21,15 @@ impl Table {
         Self { sessions_max, ..Self::default() }
     }
 
+    /// The last request of a session that is still there.
+    pub(super) fn last(&self, client: ClientId) -> Option<Timestamp> {
+        self.last.get(&client).map(|(last, _)| *last)
+    }
+
     /// Whether a request may be executed.
     pub(super) fn is_new(&self, client: ClientId, timestamp: Timestamp) -> bool {
         let floor = || self.floors.get(&client.identity).copied().unwrap_or_default();
-        timestamp > self.last.get(&client).map_or_else(floor, |(last, _)| *last)
+        timestamp > self.last(client).unwrap_or_else(floor)
     }
 
     /// It was executed. Those who joined are told apart by the members' table; their sessions are not counted here.

@@ -94,13 +94,21 @@ impl Validity {
         table
     }
 
+    /// Whether the history has this request, or a later one of its session, and the client table knows so. Once the
+    /// session is evicted nobody does who has logged as much and executed less: the request may then be logged again,
+    /// and is refused when it is executed ([`Self::table`]).
+    fn repeats(&self, before: Digest, client: ClientId, timestamp: Timestamp) -> bool {
+        self.last(before, client).is_some_and(|last| last >= timestamp)
+            && self.table(before).last(client).is_some_and(|last| last >= timestamp)
+    }
+
     /// A replica that speculates has executed one request more.
     fn logged(&mut self, request: Digest, before: Digest, history: Digest) -> Result<(), String> {
         let (client, timestamp) = self.issued(request)?;
         if self.tree.contains_key(&history) {
             return Ok(());
         }
-        if self.last(before, client).is_some_and(|last| last >= timestamp) {
+        if self.repeats(before, client, timestamp) {
             return Err(format!("{client} {timestamp} was executed, and is executed again at {history:?} (abs-A4)"));
         }
         self.tree.insert(history, (before, client, timestamp));
