@@ -190,8 +190,8 @@ fn as_of_now(operation: &KvOperation) -> Bytes {
 /// What it means to whoever asked for a key.
 fn store_error(error: CallError) -> StoreError {
     match error {
-        CallError::Unknown { id: (client, timestamp), replicas } => {
-            let mut text = format!("not enough equal answers in time to request {client}.{}", timestamp.0);
+        CallError::Unknown { id, replicas } => {
+            let mut text = format!("not enough equal answers in time to request {id}");
             for (replica, what) in replicas {
                 text += &format!("; replica {}: {what}", replica.0);
             }

@@ -6,6 +6,7 @@ mod slt;
 mod support;
 
 use bezant_core::message::Refusal as Refused;
+use bezant_core::message::bundle::BUNDLE_OPERATIONS_MAX;
 use bezant_core::wire::Wire;
 use bezant_node::client::{self, CallError, Client, ClientOptions};
 use bezant_node::config::ClusterConfig;
@@ -42,6 +43,7 @@ impl Cluster {
             channel: net::Channel::Tls,
             connections: 1,
             sessions_per_connection: 1,
+            bundle_operations_max: BUNDLE_OPERATIONS_MAX,
             first_session: None,
         };
         Self { client: client::connect(options).unwrap(), _replicas: replicas, _scratch: scratch }

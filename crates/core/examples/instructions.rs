@@ -227,7 +227,7 @@ impl Load {
         {
             self.left -= 1;
             let operation = self.operation.clone();
-            let submit = Submit { operation, read_only: false, read: Read::Quorum, deadline: None };
+            let submit = Submit { operation, is_bundle: false, read_only: false, read: Read::Quorum, deadline: None };
             self.step_client(session, Input::Command(submit));
         }
     }

@@ -5,6 +5,8 @@
 //! checkpoint, is one mechanism: load the pages of the checkpoint that differ, and execute the final batches since
 //! again (abs-D6).
 
+#[cfg(test)]
+mod bundles;
 mod closing;
 mod contents;
 mod effects;

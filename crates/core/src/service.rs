@@ -5,7 +5,7 @@
 //! or a state transfer it takes pages back. Everything else (Merkle tree, copy on write, rollback, transfer, disk)
 //! is done for it. `docs/service.md` walks through a whole service in 60 lines.
 
-use crate::digest::Digest;
+use crate::digest::{Digest, Domain};
 use crate::ids::{ClientId, PublicKey};
 use crate::time::Instant;
 use crate::wire_struct;
@@ -26,10 +26,39 @@ pub const PAGE_BYTES_MAX: usize = 1 << 20;
 pub struct Agreed {
     /// Microseconds since the Unix epoch; grows strictly with every batch that is not empty.
     pub time: Instant,
-    /// Proposed by the primary: unpredictable to clients, but a faulty primary may have chosen it (prac-F29).
-    pub seed: Digest,
+    /// For everything random: another one for each operation.
+    pub seed: Seed,
     /// Who asks. The default for operations of the system itself.
     pub asker: Asker,
+}
+
+/// Where the randomness of an operation comes from. The primary proposes it with a batch: it is unpredictable to
+/// clients, but a faulty primary may have chosen it (prac-F29). Operations of one batch have different seeds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seed {
+    proposed: Digest,
+    /// The request's position in the history.
+    position: u64,
+    /// Where in its bundle the operation stands, from 0.
+    place: u32,
+}
+
+impl Seed {
+    /// Of the operation of the request at this position.
+    pub const fn new(proposed: Digest, position: u64) -> Self {
+        Self { proposed, position, place: 0 }
+    }
+
+    /// That of another operation of the same bundle.
+    pub(crate) const fn at_place(self, place: u32) -> Self {
+        Self { place, ..self }
+    }
+
+    /// The seed itself. It is hashed only when somebody asks: most operations draw nothing.
+    pub fn digest(&self) -> Digest {
+        let Self { proposed, position, place } = self;
+        Digest::of_parts(Domain::Seed, &[&proposed.0, &position.to_le_bytes(), &place.to_le_bytes()])
+    }
 }
 
 /// Who asks for an operation.

@@ -5,6 +5,7 @@ mod support;
 
 use bezant_core::auth::{Ed25519, Keyring};
 use bezant_core::ids::{Principal, ReplicaId};
+use bezant_core::message::bundle::BUNDLE_OPERATIONS_MAX;
 use bezant_core::replica::{Replica, ReplicaConfig};
 use bezant_core::services::Counter;
 use bezant_node::client::{Client, ClientOptions, connect};
@@ -115,6 +116,7 @@ impl Net {
             channel: Channel::Plain,
             connections: 1,
             sessions_per_connection: 16,
+            bundle_operations_max: BUNDLE_OPERATIONS_MAX,
             first_session: None,
         })
         .unwrap()

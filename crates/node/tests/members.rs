@@ -7,6 +7,7 @@ use bezant_core::auth::{Ed25519, Keyring, SecretKey, Suite};
 use bezant_core::cluster::{ClientAuth, Cluster, Limits};
 use bezant_core::ids::{IdentityId, InstanceId, Principal, ReplicaId, Timestamp};
 use bezant_core::joining::{Credential, Join, SessionId, Stamp};
+use bezant_core::message::bundle::BUNDLE_OPERATIONS_MAX;
 use bezant_core::message::{Refusal, Request};
 use bezant_core::registry::Message;
 use bezant_core::replica::{Replica, ReplicaConfig};
@@ -71,6 +72,7 @@ impl Running {
             channel: self.channel,
             connections: 1,
             sessions_per_connection: 16,
+            bundle_operations_max: BUNDLE_OPERATIONS_MAX,
             first_session: None,
         })
         .unwrap()

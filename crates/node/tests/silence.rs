@@ -3,6 +3,7 @@
 mod support;
 
 use bezant_core::cluster::{ClientAuth, Cluster};
+use bezant_core::message::bundle::BUNDLE_OPERATIONS_MAX;
 use bezant_core::replica::{Replica, ReplicaConfig};
 use bezant_core::schedule::Protocol;
 use bezant_core::services::Counter;
@@ -82,6 +83,7 @@ fn survives(protocol: Protocol) {
         channel: Channel::Tls,
         connections: 1,
         sessions_per_connection: 4,
+        bundle_operations_max: BUNDLE_OPERATIONS_MAX,
         first_session: None,
     })
     .unwrap();

@@ -150,6 +150,9 @@ pub struct Figures {
     /// As in the settings.
     #[serde(default)]
     pub joined: bool,
+    /// Operations in a request, on average: how long bundles were.
+    #[serde(default)]
+    pub operations_per_request: f64,
     /// Processor time of each replica, user and system, per operation.
     #[serde(skip)]
     pub each_replica_cpu_us_per_op: Vec<f64>,
@@ -164,13 +167,23 @@ pub struct Figures {
     pub shares: Option<Shares>,
 }
 
-/// The growth of a counter per executed request, of each replica. Its counters are of one moment, so that it does not
-/// matter when exactly each was asked. A replica that executed less than half of what others did lags behind, or
-/// fetched the state: its cost counts by what the others executed. Where all of them count less than half of what the
-/// clients saw `answered`, costs are divided by that: replicas do not count what they answer without ordering it, and
-/// begin again after a switch.
-fn per_operation(before: &[Usage], after: &[Usage], answered: u64, counter: impl Fn(&Usage) -> u64) -> Vec<f64> {
-    let executed = |(before, after): &(&Usage, &Usage)| after.executed.saturating_sub(before.executed);
+/// What the clients saw: operations that were answered, and how many of them a request had on average.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    answered: u64,
+    per_request: f64,
+}
+
+/// The growth of a counter per executed operation, of each replica; it counts requests. Its counters are of one moment,
+/// so that it does not matter when exactly each was asked. A replica that executed less than half of what others did
+/// lags behind, or fetched the state: its cost counts by what the others executed. Where all of them count less than
+/// half of what the clients saw answered, costs are divided by that: replicas do not count what they answer without
+/// ordering it, and begin again after a switch.
+fn per_operation(before: &[Usage], after: &[Usage], seen: Seen, counter: impl Fn(&Usage) -> u64) -> Vec<f64> {
+    let Seen { answered, per_request } = seen;
+    let executed = |(before, after): &(&Usage, &Usage)| {
+        (after.executed.saturating_sub(before.executed) as f64 * per_request) as u64
+    };
     let pairs = || before.iter().zip(after);
     let most = pairs().map(|pair| executed(&pair)).max().unwrap_or(0).max(answered);
     let of_one = |pair: (&Usage, &Usage)| {
@@ -195,9 +208,11 @@ impl Figures {
     pub fn new(settings: Settings, measured: &Measured, before: &[Usage], after: &[Usage]) -> Self {
         let Measured { elapsed, latencies, client_cpu, .. } = measured;
         let ops = latencies.count();
-        let cpu = per_operation(before, after, ops, |usage| usage.cpu_us);
+        let operations_per_request = measured.operations_per_request();
+        let seen = Seen { answered: ops, per_request: operations_per_request };
+        let cpu = per_operation(before, after, seen, |usage| usage.cpu_us);
         let instance = |usages: &[Usage]| usages.iter().map(|usage| usage.instance).max().unwrap_or(0);
-        let bytes_out = per_operation(before, after, ops, |usage| usage.peer_bytes_out + usage.client_bytes_out);
+        let bytes_out = per_operation(before, after, seen, |usage| usage.peer_bytes_out + usage.client_bytes_out);
         Self {
             workload: settings.workload,
             joined: settings.joined,
@@ -210,15 +225,16 @@ impl Figures {
             p99_us: latencies.quantile(0.99),
             replica_cpu_us_per_op: sum(&cpu),
             client_cpu_us_per_op: rounded(client_cpu.as_secs_f64() * 1e6 / ops.max(1) as f64),
-            each_replica_peer_bytes_per_op: per_operation(before, after, ops, |usage| usage.peer_bytes_out),
+            each_replica_peer_bytes_per_op: per_operation(before, after, seen, |usage| usage.peer_bytes_out),
             replica_bytes_out_per_op: sum(&bytes_out),
-            macs_per_op: sum(&per_operation(before, after, ops, |usage| usage.macs)),
-            signatures_per_op: sum(&per_operation(before, after, ops, |usage| usage.signatures)),
-            fsyncs_per_op: sum(&per_operation(before, after, ops, |usage| usage.fsyncs)),
+            macs_per_op: sum(&per_operation(before, after, seen, |usage| usage.macs)),
+            signatures_per_op: sum(&per_operation(before, after, seen, |usage| usage.signatures)),
+            fsyncs_per_op: sum(&per_operation(before, after, seen, |usage| usage.fsyncs)),
             busiest_replica_cpu_us_per_op: most(&cpu),
             busiest_replica_bytes_out_per_op: most(&bytes_out),
             instance: instance(after),
             switches: instance(after).saturating_sub(instance(before)),
+            operations_per_request: rounded(operations_per_request),
             each_replica_cpu_us_per_op: cpu,
             network: None,
             shares: None,
@@ -234,7 +250,7 @@ impl Figures {
     }
 
     /// The names of the fields, in the order of the JSON line.
-    pub const FIELDS: [&'static str; 28] = [
+    pub const FIELDS: [&'static str; 29] = [
         "protocol",
         "n",
         "f",
@@ -263,6 +279,7 @@ impl Figures {
         "switches",
         "workload",
         "joined",
+        "operations_per_request",
     ];
 
     /// The fields' values as text without quotes, in that order.
@@ -276,7 +293,7 @@ impl Figures {
     }
 
     /// The head of the table.
-    pub const HEAD: [&'static str; 18] = [
+    pub const HEAD: [&'static str; 19] = [
         "protocol",
         "n",
         "f",
@@ -295,6 +312,7 @@ impl Figures {
         "MACs/op",
         "signatures/op",
         "fsyncs/op",
+        "op/request",
     ];
 
     /// A row of the table.
@@ -322,6 +340,7 @@ impl Figures {
             format!("{:.2}", self.macs_per_op),
             format!("{:.2}", self.signatures_per_op),
             format!("{:.3}", self.fsyncs_per_op),
+            format!("{:.1}", self.operations_per_request),
         ]
     }
 }
@@ -344,11 +363,14 @@ mod tests {
         let before = [usage(100, 1000), usage(0, 0)];
         let after = [usage(200, 2000), usage(50, 100)];
         // The second one lags behind: 3 of 100.
-        let lagging = per_operation(&[before[0], usage(0, 0)], &[after[0], usage(3, 500)], 0, |usage| usage.cpu_us);
+        let seen = |answered, per_request| Seen { answered, per_request };
+        let lagging =
+            per_operation(&[before[0], usage(0, 0)], &[after[0], usage(3, 500)], seen(0, 1.0), |usage| usage.cpu_us);
         assert_eq!(lagging, [10.0, 5.0]);
-        assert_eq!(per_operation(&before, &after, 0, |usage| usage.cpu_us), [10.0, 2.0]);
-        assert_eq!(per_operation(&before, &before, 0, |usage| usage.cpu_us), [0.0, 0.0]);
-        assert_eq!(per_operation(&before, &after, 1000, |usage| usage.cpu_us), [1.0, 0.1], "mostly reads");
+        assert_eq!(per_operation(&before, &after, seen(0, 1.0), |usage| usage.cpu_us), [10.0, 2.0]);
+        assert_eq!(per_operation(&before, &before, seen(0, 1.0), |usage| usage.cpu_us), [0.0, 0.0]);
+        assert_eq!(per_operation(&before, &after, seen(0, 2.0), |usage| usage.cpu_us), [5.0, 1.0], "bundles of two");
+        assert_eq!(per_operation(&before, &after, seen(1000, 1.0), |usage| usage.cpu_us), [1.0, 0.1], "mostly reads");
         assert_eq!((sum(&[10.0, 2.0]), most(&[10.0, 2.0])), (12.0, 10.0));
         assert_eq!(Usage::from_status(&json!({"hello": 1})), None);
     }

@@ -27,6 +27,7 @@ pub mod load;
 pub mod network;
 pub mod plain;
 pub mod raw;
+pub mod recorded;
 mod rounding;
 pub mod shares;
 pub mod spread;

@@ -6,13 +6,14 @@
 //! Clients that join have a key and a thread each, and send nothing before the cluster has let them in. To compare
 //! them with those that the cluster file names, give those a thread each as well.
 
-use crate::compare::course::{BUCKET, Burst};
+use crate::compare::course::Burst;
 use crate::histogram::Histogram;
+use crate::recorded::Recorded;
 use crate::sql::{self, Mix};
 use bezant_core::client::{Completion, Read, Submit};
 use bezant_core::message::Refusal;
 use bezant_core::time::{Duration, Instant};
-use bezant_node::client::{Admitted, CallError, ClientOptions, Driver, EngineHandle, Finished, run};
+use bezant_node::client::{Admitted, CallError, ClientOptions, Driver, EngineHandle, Finished, Operation, run};
 use bezant_node::keys;
 use bezant_node::replica::CpuTime;
 use bytes::Bytes;
@@ -80,7 +81,7 @@ pub struct Workload {
     pub given: Vec<Bytes>,
     /// How many of them are under way, if that is not always one for each session.
     pub bursts: Option<Vec<Burst>>,
-    /// Whether what is answered is counted for each [`BUCKET`] of time.
+    /// Whether what is answered is counted for each [`BUCKET`](crate::compare::course::BUCKET) of time.
     pub timeline: bool,
 }
 
@@ -159,37 +160,6 @@ const fn share(whole: usize, thread: usize, threads: usize) -> usize {
     whole / threads + (thread < whole % threads) as usize
 }
 
-/// What was answered when.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recorded {
-    /// Operations that ended in each [`BUCKET`] since the first request was sent.
-    pub buckets: Vec<u64>,
-    /// When each burst ended.
-    pub bursts: Vec<time::Duration>,
-    /// When the last operation ended.
-    pub total: time::Duration,
-}
-
-impl Recorded {
-    fn on_answer(&mut self, at: time::Duration) {
-        let bucket = at.div_duration_f64(BUCKET) as usize;
-        if bucket >= self.buckets.len() {
-            self.buckets.resize(bucket + 1, 0);
-        }
-        self.buckets[bucket] += 1;
-        self.total = at;
-    }
-
-    /// What another thread recorded besides.
-    fn add(&mut self, other: &Self) {
-        self.buckets.resize(self.buckets.len().max(other.buckets.len()), 0);
-        self.buckets.iter_mut().zip(&other.buckets).for_each(|(ours, theirs)| *ours += theirs);
-        self.bursts.extend(&other.bursts);
-        self.bursts.sort_unstable();
-        self.total = self.total.max(other.total);
-    }
-}
-
 /// What the measuring thread and the load's own share.
 #[derive(Debug)]
 struct Shared {
@@ -232,7 +202,7 @@ struct ClosedLoop {
 }
 
 impl Driver for ClosedLoop {
-    fn next(&mut self, _session: usize, now: Instant) -> Option<Submit> {
+    fn next(&mut self, now: Instant) -> Option<Operation> {
         if !self.shared.bursts().is_none_or(|mut bursts| bursts.admit(self.thread)) {
             return None;
         }
@@ -240,11 +210,13 @@ impl Driver for ClosedLoop {
             self.shared.origin.get_or_init(time::Instant::now);
         }
         if let Some(sql) = &mut self.sql {
-            return Some(sql.next(now + DEADLINE));
+            return Some(Operation { token: 0, submit: sql.next(now + DEADLINE) });
         }
         let operation = self.operations[self.sent % self.operations.len()].clone();
         self.sent += 1;
-        Some(Submit { operation, read_only: false, read: Read::Quorum, deadline: Some(now + DEADLINE) })
+        let deadline = Some(now + DEADLINE);
+        let submit = Submit { operation, is_bundle: false, read_only: false, read: Read::Quorum, deadline };
+        Some(Operation { token: 0, submit })
     }
 
     fn on_finished(&mut self, finished: Finished) {
@@ -323,7 +295,7 @@ pub struct Load {
     links: usize,
     /// Clients that have to join.
     joining: usize,
-    began: Option<(time::Instant, time::Duration)>,
+    began: Option<(time::Instant, time::Duration, Sent)>,
 }
 
 /// What the clients saw.
@@ -341,9 +313,23 @@ pub struct Measured {
     pub last_failure: Option<String>,
     /// The timeline, if one was asked for.
     pub recorded: Option<Recorded>,
+    /// What was sent.
+    pub sent: Sent,
+}
+
+/// Requests that were sent, and the operations that they carried.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sent {
+    requests: u64,
+    operations: u64,
 }
 
 impl Measured {
+    /// Operations in a request, on average.
+    pub fn operations_per_request(&self) -> f64 {
+        if self.sent.requests == 0 { 1.0 } else { self.sent.operations as f64 / self.sent.requests as f64 }
+    }
+
     /// What one thread saw.
     fn add(&mut self, driver: ClosedLoop) {
         let ClosedLoop { latencies, failures, last_failure, recorded, .. } = driver;
@@ -432,7 +418,7 @@ impl Load {
 
     /// The measurement begins.
     pub fn measure(&mut self) {
-        self.began = Some((time::Instant::now(), CpuTime::now().process));
+        self.began = Some((time::Instant::now(), CpuTime::now().process, self.sent()));
         self.shared.measuring.store(true, Ordering::Relaxed);
     }
 
@@ -440,8 +426,19 @@ impl Load {
     /// is of a time under load.
     pub fn pause(&mut self) -> Interval {
         self.shared.measuring.store(false, Ordering::Relaxed);
-        let (at, cpu) = self.began.take().unwrap_or((time::Instant::now(), CpuTime::now().process));
-        Interval { elapsed: at.elapsed(), client_cpu: CpuTime::now().process.saturating_sub(cpu) }
+        let now = || (time::Instant::now(), CpuTime::now().process, Sent::default());
+        let (at, cpu, before) = self.began.take().unwrap_or_else(now);
+        let Sent { requests, operations } = self.sent();
+        let sent = Sent { requests: requests - before.requests, operations: operations - before.operations };
+        Interval { elapsed: at.elapsed(), client_cpu: CpuTime::now().process.saturating_sub(cpu), sent }
+    }
+
+    /// What was sent since the start, a moment ago.
+    fn sent(&self) -> Sent {
+        self.engines.iter().map(EngineHandle::status).fold(Sent::default(), |sent, status| Sent {
+            requests: sent.requests + status.requests,
+            operations: sent.operations + status.operations,
+        })
     }
 
     /// Ends the load.
@@ -449,7 +446,7 @@ impl Load {
     /// # Errors
     /// If the load had ended by itself.
     pub fn stop(self, interval: Interval) -> io::Result<Measured> {
-        let Interval { elapsed, client_cpu } = interval;
+        let Interval { elapsed, client_cpu, sent } = interval;
         let mut measured = Measured {
             elapsed,
             latencies: Histogram::default(),
@@ -457,6 +454,7 @@ impl Load {
             failures: 0,
             last_failure: None,
             recorded: None,
+            sent,
         };
         for engine in self.engines {
             measured.add(engine.stop().ok_or_else(|| io::Error::other("a loop of clients has failed"))?);
@@ -470,6 +468,7 @@ impl Load {
 pub struct Interval {
     elapsed: time::Duration,
     client_cpu: time::Duration,
+    sent: Sent,
 }
 
 #[cfg(test)]

@@ -111,7 +111,7 @@ impl Requests {
             false => Statement::with(READ, [Value::Integer(id.wrapping_mul(SPREAD).rem_euclid(ROWS))]),
         };
         let operation = Request::one(statement).to_bytes().into();
-        Submit { operation, read_only: !insert, read: Read::Quorum, deadline: Some(deadline) }
+        Submit { operation, is_bundle: false, read_only: !insert, read: Read::Quorum, deadline: Some(deadline) }
     }
 
     /// What is wrong with a result: it must be one row, written or read.

@@ -1,5 +1,6 @@
 //! Hosts a client and makes its calls, honest or not.
 
+mod bundles;
 mod closing;
 mod errand;
 
@@ -12,7 +13,7 @@ use crate::stage::{Occurrence, Stage};
 use crate::store::{self, ServiceKind};
 use crate::workload::{Action, Answer, Call, LIARS_KEYS, Plan};
 use bezant_core::auth::Keyring;
-use bezant_core::client::{Client, ClientTimer, Completed, Completion, Read, Submit};
+use bezant_core::client::{Client, ClientTimer, Completed, Completion};
 use bezant_core::digest::Digest;
 use bezant_core::ids::{ClientId, Principal, ReplicaId, Timestamp};
 use bezant_core::machine::{Destination, Effect, Input, Machine, Outbox};
@@ -61,8 +62,8 @@ pub struct Caller {
     settings: u64,
     /// Calls still to be made in this phase.
     left: u64,
-    /// Number and content of the open call.
-    open: Option<(u64, Call)>,
+    /// Number and content of the open calls: one, or those of a bundle.
+    open: Vec<(u64, Call)>,
     calls: u64,
     /// What it last read or wrote: makes compare-and-set succeed now and then.
     last_seen: Option<u64>,
@@ -82,11 +83,10 @@ pub struct Caller {
     pub answered: u64,
 }
 
-/// A write that ended, and nobody knows how.
-#[derive(Clone, Copy, Debug)]
+/// Writes that were asked for together and ended, and nobody knows how.
+#[derive(Clone, Debug)]
 struct Unknown {
-    number: u64,
-    call: Call,
+    calls: Vec<(u64, Call)>,
     /// What it was sent as.
     id: (ClientId, Timestamp),
 }
@@ -116,7 +116,7 @@ impl Caller {
             timers: BTreeMap::new(),
             settings: 0,
             left,
-            open: None,
+            open: Vec::new(),
             calls: 0,
             last_seen: None,
             inspects: false,
@@ -153,13 +153,13 @@ impl Caller {
 
     /// Whether all its calls of this phase have ended.
     pub const fn is_done(&self) -> bool {
-        self.open.is_none() && self.left == 0 && !matches!(self.errand, Some(Errand::Asked))
+        self.open.is_empty() && self.left == 0 && !matches!(self.errand, Some(Errand::Asked))
     }
 
     /// What it waits for, for a person.
     pub fn waits_for(&self) -> String {
-        let open = self.open.as_ref().map_or_else(String::new, |(_, call)| format!(", {:?} open", call.action));
-        format!("{} has {} calls to make{open}", self.id(), self.left)
+        let open = self.open.iter().map(|(_, call)| format!(", {:?} open", call.action));
+        format!("{} has {} calls to make{}", self.id(), self.left, open.collect::<String>())
     }
 
     /// Plans the first call.
@@ -196,7 +196,7 @@ impl Caller {
 
     /// Makes the next call.
     pub fn call(&mut self, stage: &mut Stage) {
-        if self.left == 0 || self.open.is_some() || !self.may_ask(stage) {
+        if self.left == 0 || !self.open.is_empty() || !self.may_ask(stage) {
             return;
         }
         if let Some(unknown) = self.unknown.take() {
@@ -206,51 +206,44 @@ impl Caller {
         if self.errand.is_some() {
             return self.close(stage);
         }
-        self.calls += 1;
-        let number = (self.process as u64) << 32 | self.calls;
-        let mut call = if self.inspects {
-            let query = stage.checks.closed.is_some();
-            Call { key: self.left as u8, action: Action::Get, query, deadline: None }
-        } else {
-            self.plan.next(&mut self.rng, number, self.last_seen)
-        };
-        if self.is_honest() {
-            let Call { key, action, .. } = call;
-            stage.checks.see(stage.now, &Event::Invoked { call: number, key, action });
-        } else {
-            call.key |= LIARS_KEYS;
+        self.open = self.draw(stage);
+        for (number, call) in &mut self.open {
+            if self.mind.is_none() {
+                let Call { key, action, .. } = *call;
+                stage.checks.see(stage.now, &Event::Invoked { call: *number, key, action });
+            } else {
+                call.key |= LIARS_KEYS;
+            }
+            stage.note(self.process, 6, || format!("calls {:?} on key {}", call.action, call.key));
         }
-        stage.note(self.process, 6, || format!("calls {:?} on key {}", call.action, call.key));
-        self.open = Some((number, call));
         self.begun_closed = stage.checks.closed.is_some();
-        let operation = store::encode(self.service, call.key, call.action, number);
-        let deadline = call.deadline.map(|span| self.now(stage) + Duration(span));
-        self.step(stage, Input::Command(Submit { operation, read_only: call.query, read: Read::Quorum, deadline }));
+        let submit = self.submit(stage);
+        self.step(stage, Input::Command(submit));
     }
 
     /// Asks for the outcome of a call that it does not know: it is one operation still. It may have left and come back
     /// since.
     fn ask_again(&mut self, stage: &mut Stage, unknown: Unknown) {
-        let Unknown { number, call, id } = unknown;
-        stage.note(self.process, 10, || format!("asks {:?} on key {} again", call.action, call.key));
-        if self.is_honest() {
-            stage.checks.see(stage.now, &Event::AskedAgain(number));
+        let Unknown { calls, id } = unknown;
+        for (number, call) in &calls {
+            stage.note(self.process, 10, || format!("asks {:?} on key {} again", call.action, call.key));
+            if self.is_honest() {
+                stage.checks.see(stage.now, &Event::AskedAgain(*number));
+            }
         }
-        self.open = Some((number, call));
+        self.open = calls;
         self.begun_closed = false;
-        let operation = store::encode(self.service, call.key, call.action, number);
-        let now = self.now(stage);
-        let deadline = call.deadline.map(|span| now + Duration(span));
-        let submit = Submit { operation, read_only: call.query, read: Read::Quorum, deadline };
+        let (now, submit) = (self.now(stage), self.submit(stage));
         self.drive(stage, |machine, out| machine.ask_again(now, id, submit, out));
     }
 
     /// Keeps in mind what ended, to ask it again before anything else.
-    fn remember(&mut self, number: u64, call: Call, completed: &Completed) {
+    fn remember(&mut self, calls: Vec<(u64, Call)>, completed: &Completed) {
         let is_unknown = matches!(completed.result, Completion::Unknown | Completion::Ended(_));
         let asks = self.asks_again.as_mut().is_some_and(Rng::coin);
-        if asks && is_unknown && self.left > 0 && !call.action.is_read() {
-            self.unknown = Some(Unknown { number, call, id: (completed.client, completed.timestamp) });
+        let writes = calls.iter().any(|(_, call)| !call.action.is_read());
+        if asks && is_unknown && self.left > 0 && writes {
+            self.unknown = Some(Unknown { calls, id: (completed.client, completed.timestamp) });
         }
     }
 
@@ -424,13 +417,37 @@ impl Caller {
         if self.moved(stage, completed) || self.has_closed(stage, completed) {
             return;
         }
-        let Some((number, call)) = self.open.take() else {
+        let calls = std::mem::take(&mut self.open);
+        if calls.is_empty() {
             let what = format!("{} was told the end of a call that it had not made", self.id());
             return stage.checks.fail("client", stage.now, what);
-        };
+        }
         self.answered += 1;
+        if self.is_honest() && completed.history != Digest::ZERO {
+            let Completed { instance, history, .. } = *completed;
+            stage.checks.see(stage.now, &Event::Committed { instance, history });
+        }
+        match Self::singles(&completed.result, calls.len()) {
+            Some(results) => {
+                for (&(number, call), result) in calls.iter().zip(&results) {
+                    self.ended(stage, (number, call), result, completed);
+                }
+            }
+            // A liar may have asked for something else.
+            None if !self.is_honest() => {}
+            None => {
+                let what = format!("{} has a bundle answered as none", self.id());
+                return stage.checks.fail("client", stage.now, what);
+            }
+        }
+        self.remember(calls, completed);
+        self.pause(stage);
+    }
+
+    /// One of the calls that were asked for together has ended.
+    fn ended(&mut self, stage: &mut Stage, (number, call): (u64, Call), result: &Completion, completed: &Completed) {
         let is_over = call.deadline.is_some_and(|span| completed.latency >= Duration(span));
-        let answer = match &completed.result {
+        let answer = match result {
             Completion::Done(result) => Some(store::decode(self.service, call.action, result)),
             Completion::Unknown if !is_over && !self.may_be_evicted(stage) => {
                 let what = format!("{} gave {:?} up before its deadline", self.id(), call.action);
@@ -451,16 +468,10 @@ impl Caller {
             _ => {}
         }
         self.judge_closed(stage, call, completed);
-        self.remember(number, call, completed);
         stage.note(self.process, 7, || format!("{:?} on key {} answers {answer:?}", call.action, call.key));
         if self.is_honest() {
-            if completed.history != Digest::ZERO {
-                let Completed { instance, history, .. } = *completed;
-                stage.checks.see(stage.now, &Event::Committed { instance, history });
-            }
             stage.checks.see(stage.now, &Event::Answered(number, answer));
         }
-        self.pause(stage);
     }
 }
 

@@ -78,6 +78,8 @@ features! {
     Expiry => "expiry",
     /// A client closes the cluster in the second phase.
     Closing => "closing",
+    /// Clients ask for several operations at once.
+    Bundles => "bundles",
 }
 
 impl fmt::Display for Feature {

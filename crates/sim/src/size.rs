@@ -95,6 +95,7 @@ impl Feature {
                 | Self::Dissent
                 | Self::Expiry
                 | Self::Closing
+                | Self::Bundles
         )
     }
 }

@@ -115,7 +115,7 @@ impl Store {
     /// Writes what the others do not, if it is time.
     fn dissent(&mut self, operation: &[u8], agreed: &Agreed) {
         let Some(dissent) = &self.dissent else { return };
-        let request = Digest::of_parts(Domain::Trace, &[operation, &agreed.seed.0]);
+        let request = Digest::of_parts(Domain::Trace, &[operation, &agreed.seed.digest().0]);
         if request.0[0].is_multiple_of(DISSENT_IN) {
             let written = Digest::of(Domain::Trace, &dissent.act(request).to_le_bytes());
             self.odd = (self.odd.0.chain(written), written, true);

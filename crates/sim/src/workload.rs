@@ -57,6 +57,12 @@ const WATCHES: u64 = 5;
 /// The most of them in the first phase: what the check of one register can take.
 const WATCHED_MAX: u64 = 60;
 
+/// Calls that all clients together make besides, in bundles: whether an order explains a key's calls is known of so
+/// many of them only.
+const BUNDLED_MAX: u64 = 40;
+/// The same for each client that has to join.
+const BUNDLED_BY_STRANGERS_MAX: u64 = 3;
+
 /// The bytes of padding after a value.
 pub const fn padding_of(value: u64) -> usize {
     (value % PADDINGS) as usize
@@ -143,6 +149,8 @@ pub struct Plan {
     pub strangers: u64,
     /// How often one of those leaves and comes back before it asks, per mille.
     pub leaves: u64,
+    /// Requests that are bundles, per mille, and how many calls more a client makes with all of its own.
+    pub bundles: (u64, u64),
 }
 
 impl Plan {
@@ -160,6 +168,7 @@ impl Plan {
         let mut mortals = Rng::stream(seed, "mortals");
         let mortals = (mortals.between(100, 600), safety / 1_000 / mortals.between(2, 40) + 2);
         let watched = has(Feature::Watchers) && Rng::stream(seed, "watchers").coin();
+        let bundled = has(Feature::Bundles) && !watched;
         Self {
             clients,
             identities,
@@ -176,6 +185,11 @@ impl Plan {
             watches: if watched && clients > 1 { WATCHES } else { 0 },
             strangers: if has(Feature::DynamicClients) { Rng::stream(seed, "strangers").between(1, 4) } else { 0 },
             leaves: Rng::stream(seed, "leaves").below(500),
+            bundles: if bundled {
+                (Rng::stream(seed, "bundles").between(100, 900), BUNDLED_MAX / clients)
+            } else {
+                (0, 0)
+            },
         }
     }
 
@@ -193,7 +207,8 @@ impl Plan {
     /// What a client does that has to join: less, because there are more of them.
     #[must_use]
     pub fn of_strangers(&self) -> Self {
-        Self { requests: self.requests.min(6), more: self.more.min(2), ..self.clone() }
+        let bundles = (self.bundles.0, self.bundles.1.min(BUNDLED_BY_STRANGERS_MAX));
+        Self { requests: self.requests.min(6), more: self.more.min(2), bundles, ..self.clone() }
     }
 
     /// Caps the requests of each client and phase, as the shrinker asks.
@@ -248,5 +263,12 @@ impl Plan {
         };
         let deadline = rng.per_mille(self.deadlines.0).then_some(self.deadlines.1);
         Call { key, action, query: query && action.is_read(), deadline }
+    }
+
+    /// Draws a call to be asked for together with this one: as a query if that one is.
+    pub fn next_to(&self, first: Call, rng: &mut Rng, unique: u64) -> Call {
+        let call = self.next(rng, unique, None);
+        let action = if first.query { Action::Get } else { call.action };
+        Call { action, query: first.query, deadline: first.deadline, ..call }
     }
 }

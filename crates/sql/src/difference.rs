@@ -413,7 +413,6 @@ pub fn key_count(tree: &Tree) -> u64 {
 mod tests {
     use super::*;
     use crate::{Batch, Database, Request, Response, Statement};
-    use bezant_core::digest::Digest;
     use bezant_core::service::Agreed;
     use bezant_core::services::kv::{Condition, DeadlineCondition, Until};
     use bezant_core::time::Instant;
@@ -434,7 +433,7 @@ mod tests {
 
         fn run(&mut self, sql: &str) {
             let request = Request::Run(Batch { statements: vec![Statement::new(sql)], ..Batch::default() });
-            let agreed = Agreed { time: Instant(1), seed: Digest::ZERO, ..Agreed::default() };
+            let agreed = Agreed { time: Instant(1), ..Agreed::default() };
             let answer = Response::from_bytes(self.database.execute(&request.to_bytes(), &agreed)).unwrap();
             assert!(matches!(answer, Response::Done(_)), "{sql}: {answer:?}");
         }

@@ -180,7 +180,7 @@ impl Sql {
     }
 
     fn run(&mut self, batch: &Batch, agreed: &Agreed) -> Response {
-        self.ordered(agreed, |engine| engine.execute(batch, agreed.time.0, agreed.seed))
+        self.ordered(agreed, |engine| engine.execute(batch, agreed.time.0, agreed.seed.digest()))
     }
 
     /// Executes what only reads the state, and nothing else.
@@ -202,7 +202,7 @@ impl Sql {
         }
         let dated = &rehearsal.dated;
         self.ordered(agreed, |engine| {
-            let response = engine.rehearse(dated, agreed.time.0, agreed.seed)?;
+            let response = engine.rehearse(dated, agreed.time.0, agreed.seed.digest())?;
             Ok(response.expect("what is ordered and undone may write"))
         })
     }
@@ -349,7 +349,7 @@ impl Service for Sql {
             Some(Request::Run(batch)) => self.run(&batch, agreed),
             Some(Request::Rehearse(rehearsal)) => self.rehearse(&rehearsal, agreed),
             Some(Request::Settle(dated)) => {
-                self.ordered(agreed, |engine| engine.settle(&dated, agreed.time.0, agreed.seed))
+                self.ordered(agreed, |engine| engine.settle(&dated, agreed.time.0, agreed.seed.digest()))
             }
         };
         let written = self.disk.pages().written();

@@ -2,6 +2,7 @@
 
 use super::{Running, Scratch, bezant, settle, testnet_with};
 use bezant_core::auth::{Ed25519, Suite};
+use bezant_core::message::bundle::BUNDLE_OPERATIONS_MAX;
 use bezant_core::wire::Wire;
 use bezant_node::client::{Client, ClientOptions, connect};
 use bezant_node::config::ClusterConfig;
@@ -49,6 +50,7 @@ impl Cluster {
             channel: net::Channel::Tls,
             connections: 1,
             sessions_per_connection: 1,
+            bundle_operations_max: BUNDLE_OPERATIONS_MAX,
             first_session: None,
         });
         Self { file, folder, replicas, client: client.unwrap() }

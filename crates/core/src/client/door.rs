@@ -19,7 +19,7 @@ use crate::ids::{ClientId, Principal, ReplicaId, Sequence, Timestamp};
 use crate::joining::{Ask, CONTROL_SESSION, CookieMessage, Credential, Given, Join, Nonce, SessionId, Stamp};
 use crate::machine::{Destination, Outbox};
 use crate::members::Admission;
-use crate::message::{Refusal, Request};
+use crate::message::{Form, Refusal, Request};
 use crate::registry::Message;
 use crate::time::{Duration, Instant};
 use crate::wire::Wire;
@@ -116,7 +116,7 @@ impl Client {
         // A clock that is far off would make a number that the replicas do not take.
         let (earliest, latest) = (join.time(), join.time() + self.cluster.limits.cookie_lifetime);
         let timestamp = Timestamp(now.0.clamp(earliest.0, latest.0));
-        let request = self.compose(timestamp, false, join.to_bytes().into());
+        let request = self.compose(timestamp, Form::default(), join.to_bytes().into());
         let request = request.authenticate(&self.cluster, &self.keyring);
         self.ask_everybody(request, joining.begun, now, joining.deadline, out);
     }
@@ -129,7 +129,7 @@ impl Client {
         out.step("Door 3");
         assert!(!self.is_busy(), "one request at a time");
         self.enter(now, admission, CONTROL_SESSION);
-        let request = self.request(now, Bytes::new(), false);
+        let request = self.request(now, Form::default(), Bytes::new());
         self.ask_everybody(request, now, now, deadline, out);
     }
 

@@ -60,7 +60,7 @@ use crate::digest::Digest;
 use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, Sequence, Timestamp, View};
 use crate::joining::{CookieMessage, Credential};
 use crate::machine::{Destination, Input, Machine, Outbox};
-use crate::message::{Firmness, Outcome, Refusal, Reply, Request};
+use crate::message::{Firmness, Form, Manner, Outcome, Refusal, Reply, Request};
 use crate::registry::{ClientMemory, Incoming, Message};
 use crate::schedule::Specification;
 use crate::switching::{Switch, SwitchMessage};
@@ -187,10 +187,12 @@ impl Client {
         }
         // Where instances may abort, reads are ordered (abs-S12).
         let read_only = submit.read_only && !self.asked.hands_on();
-        let request = match submit.read_only && !read_only {
-            true => self.ordered_query(now, submit.operation),
-            false => self.request(now, submit.operation, read_only),
+        let manner = match submit.read_only {
+            true if read_only => Manner::Query,
+            true => Manner::OrderedQuery,
+            false => Manner::Ordered,
         };
+        let request = self.request(now, Form { manner, is_bundle: submit.is_bundle }, submit.operation);
         let read = if read_only { submit.read.within(&self.cluster) } else { Read::Quorum };
         out.step("Client 1");
         self.ask_besides(out);
@@ -216,9 +218,9 @@ impl Client {
             return out.notify(Completed { client, ..ended });
         }
         self.last_timestamp = self.last_timestamp.max(timestamp);
-        let request = self.compose(timestamp, false, submit.operation);
-        let request = if submit.read_only { request.as_ordered_query() } else { request };
-        let request = request.authenticate(&self.cluster, &self.keyring);
+        let manner = if submit.read_only { Manner::OrderedQuery } else { Manner::Ordered };
+        let form = Form { manner, is_bundle: submit.is_bundle };
+        let request = self.compose(timestamp, form, submit.operation).authenticate(&self.cluster, &self.keyring);
         let everywhere = match self.part().is_resilient() {
             true => request.clone(),
             false => request.clone().authenticate_for_all(&self.cluster, &self.keyring),
@@ -237,15 +239,9 @@ impl Client {
         self.call = Some(Call::new(request, now, deadline, patience));
     }
 
-    fn request(&mut self, now: Instant, operation: Bytes, read_only: bool) -> Request {
+    fn request(&mut self, now: Instant, form: Form, operation: Bytes) -> Request {
         let timestamp = self.next_timestamp(now);
-        self.compose(timestamp, read_only, operation).authenticate(&self.cluster, &self.keyring)
-    }
-
-    /// A query that is ordered: what is not read-only is refused there as well.
-    fn ordered_query(&mut self, now: Instant, operation: Bytes) -> Request {
-        let timestamp = self.next_timestamp(now);
-        self.compose(timestamp, false, operation).as_ordered_query().authenticate(&self.cluster, &self.keyring)
+        self.compose(timestamp, form, operation).authenticate(&self.cluster, &self.keyring)
     }
 
     fn next_timestamp(&mut self, now: Instant) -> Timestamp {
@@ -257,12 +253,8 @@ impl Client {
     }
 
     /// A request of this client, without proof yet.
-    fn compose(&self, timestamp: Timestamp, read_only: bool, operation: Bytes) -> Request {
-        let (instance, id) = (self.instance, self.id);
-        match self.credential {
-            None => Request::new(instance, id, timestamp, read_only, operation),
-            Some(credential) => Request::of_stranger(instance, id, credential, timestamp, read_only, operation),
-        }
+    fn compose(&self, timestamp: Timestamp, form: Form, operation: Bytes) -> Request {
+        Request::in_form(self.instance, self.id, self.credential, timestamp, form, operation)
     }
 
     /// Client 1.
@@ -382,11 +374,12 @@ impl Client {
 
     /// The same operation as a new request, to be ordered.
     fn ask_anew(&mut self, now: Instant, mut call: Call, out: &mut Outbox<Self>) {
-        let operation = call.request.operation.clone();
-        let request = match call.request.read_only || call.request.is_ordered_query() {
-            true => self.ordered_query(now, operation),
-            false => self.request(now, operation, false),
+        let Form { manner, is_bundle } = call.request.form();
+        let manner = match manner {
+            Manner::Query | Manner::OrderedQuery => Manner::OrderedQuery,
+            Manner::Ordered => Manner::Ordered,
         };
+        let request = self.request(now, Form { manner, is_bundle }, call.request.operation.clone());
         self.transmit(&request, out);
         call.order_instead(request, now);
         let at = call.retry_at;

@@ -12,8 +12,10 @@ use bytes::Bytes;
 /// An operation to carry out.
 #[derive(Clone, Debug)]
 pub struct Submit {
-    /// What to execute.
+    /// What to execute: an operation, or a [`bundle`](crate::message::bundle) of them.
     pub operation: Bytes,
+    /// Whether it is a bundle.
+    pub is_bundle: bool,
     /// It only reads: try the path without an order first. What is not read-only is refused, ordered or not.
     pub read_only: bool,
     /// Whose word is taken on that path.

@@ -56,7 +56,7 @@ mod tests {
     fn submit(net: &mut Net, few: u64) {
         let operation = Bytes::copy_from_slice(Counter::READ);
         net.now.0 += 10;
-        let submit = Submit { operation, read_only: true, read: Read::Few(few), deadline: None };
+        let submit = Submit { operation, is_bundle: false, read_only: true, read: Read::Few(few), deadline: None };
         net.step_client(0, Input::Command(submit));
         net.settle();
     }

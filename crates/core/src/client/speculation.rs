@@ -267,7 +267,13 @@ mod tests {
             let operation = Bytes::from_static(b"x");
             client.step(
                 now,
-                Input::Command(Submit { operation, read_only: false, read: Read::Quorum, deadline: None }),
+                Input::Command(Submit {
+                    operation,
+                    is_bundle: false,
+                    read_only: false,
+                    read: Read::Quorum,
+                    deadline: None,
+                }),
                 &mut out,
             );
             let timestamp = client.call.as_ref().unwrap().request.timestamp;

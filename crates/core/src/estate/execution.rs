@@ -8,10 +8,24 @@ use crate::digest::{Digest, Domain};
 use crate::history::{LogEntry, Logged};
 use crate::ids::ClientId;
 use crate::members::{Admission, Room};
+use crate::message::bundle::{Results, Single};
 use crate::message::{Outcome, Refusal, Request};
-use crate::service::{Agreed, Asker, NotReadOnly, Proposal, RESULT_BYTES_MAX, Service};
+use crate::service::{Agreed, Asker, NotReadOnly, Proposal, RESULT_BYTES_MAX, Seed, Service};
 use crate::wire::Wire;
 use bytes::Bytes;
+
+/// What comes of the operations of a bundle, one after the other: those for whose results there is room.
+fn in_turn(operations: &[Bytes], mut answer: impl FnMut(u32, &[u8]) -> Result<Bytes, NotReadOnly>) -> Results {
+    let mut results = Results::default();
+    for (place, operation) in (0..).zip(operations) {
+        let single = match results.has_room() {
+            true => answer(place, operation).map_or(Single::Refused(Refusal::NotReadOnly), Single::Done),
+            false => Single::Refused(Refusal::NoRoom),
+        };
+        results.push(single);
+    }
+    results
+}
 
 impl<S: Service> Estate<S> {
     /// Executes the next batch. `answer` gets every request with its outcome; the flag says whether it was executed
@@ -102,7 +116,12 @@ impl<S: Service> Estate<S> {
 
     /// Answers a request that only reads.
     pub(crate) fn query(&self, request: &Request) -> Outcome {
-        let answer = self.service.query(&request.operation, &self.asker(request));
+        let asker = self.asker(request);
+        if request.is_bundle() {
+            let results = in_turn(&request.operations(), |_, operation| self.service.query(operation, &asker));
+            return self.done(results.to_bytes().into());
+        }
+        let answer = self.service.query(&request.operation, &asker);
         answer.map_or(Outcome::Refused(Refusal::NotReadOnly), |result| self.done(result))
     }
 
@@ -147,7 +166,8 @@ impl<S: Service> Estate<S> {
             return Outcome::Refused(Refusal::TooLarge);
         }
         let now = self.meta.time;
-        let agreed = Agreed { time: now, seed: proposal.seed, asker: self.asker(request) };
+        let agreed =
+            Agreed { time: now, seed: Seed::new(proposal.seed, self.meta.position), asker: self.asker(request) };
         if request.client.identity.is_joining() {
             return self.join(cluster, request, agreed).unwrap_or_else(|refusal| self.refuse_join(request, refusal));
         }
@@ -164,17 +184,27 @@ impl<S: Service> Estate<S> {
         if request.client.identity.is_member() {
             self.members.touch(request.client.identity, &cluster.limits, now);
         }
+        if request.is_bundle() {
+            let results = in_turn(&request.operations(), |place, operation| {
+                let agreed = Agreed { seed: agreed.seed.at_place(place), ..agreed };
+                self.execute_one(request, operation, &agreed)
+            });
+            return self.done(results.to_bytes().into());
+        }
+        let result = self.execute_one(request, &request.operation, &agreed);
+        result.map_or(Outcome::Refused(Refusal::NotReadOnly), |result| self.done(result))
+    }
+
+    /// Executes one operation of a request.
+    fn execute_one(&mut self, request: &Request, operation: &[u8], agreed: &Agreed) -> Result<Bytes, NotReadOnly> {
         let result = match request.is_ordered_query() {
-            false => self.service.execute(&request.operation, &agreed),
-            true => match self.service.ordered_query(&request.operation, &agreed) {
-                Ok(result) => result,
-                Err(NotReadOnly) => return Outcome::Refused(Refusal::NotReadOnly),
-            },
+            false => self.service.execute(operation, agreed),
+            true => self.service.ordered_query(operation, agreed)?,
         };
         // A service that breaks its word must not make a state that nobody can load.
         let result = if result.len() > RESULT_BYTES_MAX { Bytes::new() } else { result };
         self.note_effects(&result);
-        self.done(result)
+        Ok(result)
     }
 
     /// One step of the chain: what the service answered, and what it wrote meanwhile.

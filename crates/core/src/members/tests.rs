@@ -585,8 +585,13 @@ fn nothing_is_asked_again_under_another_session() {
     let me = net.clients[client].party();
     net.lose(move |frame| frame.to == me);
     let operation = Bytes::copy_from_slice(&Counter::add(5));
-    let submit =
-        Submit { operation, read_only: false, read: Read::Quorum, deadline: Some(net.now + Duration(1_000_000)) };
+    let submit = Submit {
+        operation,
+        is_bundle: false,
+        read_only: false,
+        read: Read::Quorum,
+        deadline: Some(net.now + Duration(1_000_000)),
+    };
     let again = Submit { deadline: None, ..submit.clone() };
     net.drive_client(client, |machine, now, out| machine.step(now, Input::Command(submit), out));
     net.settle();

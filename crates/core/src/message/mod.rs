@@ -4,6 +4,7 @@
 //! What the replicas of one protocol say to one another, and to its clients, is in that protocol's folder. The list of
 //! everything that travels is [`crate::registry::Message`].
 
+pub mod bundle;
 mod outcome;
 mod reply;
 mod request;
@@ -11,3 +12,4 @@ mod request;
 pub use outcome::{Outcome, Refusal};
 pub use reply::{Firmness, RESULT_BYTES_FULL_MAX, Reply};
 pub use request::{Authentication, REQUEST_SIGNATURE_KIND, Request, Vouched};
+pub(crate) use request::{Form, Manner};

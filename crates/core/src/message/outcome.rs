@@ -33,6 +33,9 @@ pub enum Refusal {
     Undone,
     /// The cluster was closed before it: nothing is written here any more ([`crate::estate`]).
     Closed,
+    /// One operation of a bundle: the results of those before it leave no room for its own. Ask again, with a new
+    /// request ([`super::bundle`]).
+    NoRoom,
 }
 
 impl Refusal {
@@ -62,6 +65,7 @@ impl Wire for Refusal {
             Self::Disputed => 9,
             Self::Undone => 10,
             Self::Closed => 11,
+            Self::NoRoom => 12,
         });
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
@@ -78,6 +82,7 @@ impl Wire for Refusal {
             9 => Ok(Self::Disputed),
             10 => Ok(Self::Undone),
             11 => Ok(Self::Closed),
+            12 => Ok(Self::NoRoom),
             _ => Err(WireError::UnknownTag),
         }
     }
@@ -187,7 +192,7 @@ mod tests {
         let refusals =
             (0..=u8::MAX).filter_map(|byte| Refusal::decode(&mut Reader::new(Bytes::copy_from_slice(&[byte]))).ok());
         let refusals: Vec<Refusal> = refusals.collect();
-        assert_eq!(refusals.len(), 12);
+        assert_eq!(refusals.len(), 13);
         for refusal in refusals {
             let refused = Outcome::Refused(refusal);
             let result = Outcome::Done { result: refusal.to_bytes().into(), effects: Digest::ZERO };

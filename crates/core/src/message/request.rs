@@ -1,5 +1,6 @@
 //! A client's request and its proof.
 
+use super::bundle;
 use crate::auth::{Authenticator, Keyring, Signature, Tag};
 use crate::cluster::Cluster;
 use crate::digest::{Digest, Domain};
@@ -9,6 +10,7 @@ use crate::machine::Destination;
 use crate::wire::{FRAME_BYTES_MAX, Reader, Sink, Wire, WireError, encode_shared};
 use crate::wire_struct;
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use bytes::Bytes;
 use core::fmt;
 
@@ -45,9 +47,9 @@ pub struct Authentication {
 
 wire_struct!(Authentication { tags, signature });
 
-/// How a client wants an operation carried out: one byte on the wire.
+/// How a client wants its operation carried out, or each operation of a bundle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Manner {
+pub(crate) enum Manner {
     /// Ordered, and executed.
     #[default]
     Ordered,
@@ -57,17 +59,35 @@ enum Manner {
     OrderedQuery,
 }
 
-impl Wire for Manner {
+/// How to read the bytes of an operation, and what to do with it: one byte on the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Form {
+    pub(crate) manner: Manner,
+    /// Whether it is a [`bundle`].
+    pub(crate) is_bundle: bool,
+}
+
+impl Form {
+    const BUNDLE: u8 = 4;
+
+    const fn byte(self) -> u8 {
+        self.manner as u8 | if self.is_bundle { Self::BUNDLE } else { 0 }
+    }
+}
+
+impl Wire for Form {
     fn encode(&self, out: &mut impl Sink) {
-        out.push(*self as u8);
+        out.push(self.byte());
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
-        match reader.tag()? {
-            0 => Ok(Self::Ordered),
-            1 => Ok(Self::Query),
-            2 => Ok(Self::OrderedQuery),
-            _ => Err(WireError::NotCanonical),
-        }
+        let byte = reader.tag()?;
+        let manner = match byte & !Self::BUNDLE {
+            0 => Manner::Ordered,
+            1 => Manner::Query,
+            2 => Manner::OrderedQuery,
+            _ => return Err(WireError::NotCanonical),
+        };
+        Ok(Self { manner, is_bundle: byte & Self::BUNDLE != 0 })
     }
 }
 
@@ -86,7 +106,8 @@ pub struct Request {
     pub read_only: bool,
     /// Asked as a query where that is ordered.
     ordered_query: bool,
-    /// What to execute.
+    is_bundle: bool,
+    /// What to execute: an operation, or a [`bundle`] of them.
     pub operation: Bytes,
     /// The client's proof.
     pub authentication: Authentication,
@@ -96,8 +117,8 @@ pub struct Request {
     pub vouched: Vouched,
 }
 
-const fn manner(read_only: bool) -> Manner {
-    if read_only { Manner::Query } else { Manner::Ordered }
+const fn form(read_only: bool) -> Form {
+    Form { manner: if read_only { Manner::Query } else { Manner::Ordered }, is_bundle: false }
 }
 
 impl Request {
@@ -109,7 +130,7 @@ impl Request {
         read_only: bool,
         operation: Bytes,
     ) -> Self {
-        Self::with_credential(instance, client, None, timestamp, manner(read_only), operation)
+        Self::in_form(instance, client, None, timestamp, form(read_only), operation)
     }
 
     /// The same, of a client that the cluster file does not name.
@@ -121,18 +142,24 @@ impl Request {
         read_only: bool,
         operation: Bytes,
     ) -> Self {
-        Self::with_credential(instance, client, Some(credential), timestamp, manner(read_only), operation)
+        Self::in_form(instance, client, Some(credential), timestamp, form(read_only), operation)
     }
 
-    fn with_credential(
+    /// A request without proof yet, of a client with this credential, if it needs one.
+    ///
+    /// # Panics
+    /// If it is a bundle of a client that [may not](Request::may_be_bundle) have one.
+    pub(crate) fn in_form(
         instance: InstanceId,
         client: ClientId,
         credential: Option<Credential>,
         timestamp: Timestamp,
-        manner: Manner,
+        form: Form,
         operation: Bytes,
     ) -> Self {
-        let digest = Self::digest_of(client, credential.as_ref(), timestamp, manner, &operation);
+        let digest = Self::digest_of(client, credential.as_ref(), timestamp, form, &operation);
+        let Form { manner, is_bundle } = form;
+        assert!(!is_bundle || Self::may_be_bundle(client), "{client} asks for one thing at a time");
         Self {
             instance,
             client,
@@ -140,6 +167,7 @@ impl Request {
             timestamp,
             read_only: manner == Manner::Query,
             ordered_query: manner == Manner::OrderedQuery,
+            is_bundle,
             operation,
             authentication: Authentication::default(),
             digest,
@@ -156,9 +184,48 @@ impl Request {
     /// The same, without proof yet, to be ordered and executed only if the service says that it only reads.
     #[must_use]
     pub fn as_ordered_query(self) -> Self {
+        let Self { instance, client, timestamp, is_bundle, operation, .. } = self;
+        let credential = self.credential.map(|credential| *credential);
+        let form = Form { manner: Manner::OrderedQuery, is_bundle };
+        Self::in_form(instance, client, credential, timestamp, form, operation)
+    }
+
+    /// The same, without proof yet: its operation is a [`bundle`].
+    ///
+    /// # Panics
+    /// If it is none, or the client is one that does not bundle: see [`Request::may_be_bundle`].
+    #[must_use]
+    pub fn as_bundle(self) -> Self {
+        assert!(bundle::count(&self.operation).is_ok(), "a bundle has its form");
+        let form = Form { is_bundle: true, ..self.form() };
         let Self { instance, client, timestamp, operation, .. } = self;
         let credential = self.credential.map(|credential| *credential);
-        Self::with_credential(instance, client, credential, timestamp, Manner::OrderedQuery, operation)
+        Self::in_form(instance, client, credential, timestamp, form, operation)
+    }
+
+    /// Whether requests of this client may be bundles: those of the system, and those with which somebody joins, leaves
+    /// or closes the cluster, are one operation each.
+    pub fn may_be_bundle(client: ClientId) -> bool {
+        let is_control = client.session == CONTROL_SESSION;
+        !is_control && !client.identity.is_joining() && client.identity != IdentityId::SYSTEM
+    }
+
+    /// Whether it is several operations in one.
+    pub const fn is_bundle(&self) -> bool {
+        self.is_bundle
+    }
+
+    /// How many operations it has.
+    pub fn operation_count(&self) -> usize {
+        if self.is_bundle { bundle::count(&self.operation).expect("a bundle was decoded as one") } else { 1 }
+    }
+
+    /// What it asks for, in order: one operation, or those of a bundle.
+    pub fn operations(&self) -> Vec<Bytes> {
+        if !self.is_bundle {
+            return alloc::vec![self.operation.clone()];
+        }
+        bundle::unpack(&self.operation).expect("a bundle was decoded as one")
     }
 
     /// Whether it is executed only if the service says that it only reads.
@@ -166,8 +233,9 @@ impl Request {
         self.ordered_query
     }
 
-    const fn manner(&self) -> Manner {
-        if self.ordered_query { Manner::OrderedQuery } else { manner(self.read_only) }
+    pub(crate) const fn form(&self) -> Form {
+        let manner = if self.ordered_query { Manner::OrderedQuery } else { form(self.read_only).manner };
+        Form { manner, is_bundle: self.is_bundle }
     }
 
     /// The operation comes first, so that its chunks lie where the hash works on many side by side; the identity in the
@@ -176,7 +244,7 @@ impl Request {
         client: ClientId,
         credential: Option<&Credential>,
         timestamp: Timestamp,
-        manner: Manner,
+        form: Form,
         operation: &[u8],
     ) -> Digest {
         const TRAILER: usize = 17;
@@ -184,7 +252,7 @@ impl Request {
         trailer[..4].copy_from_slice(&client.identity.0.to_le_bytes());
         trailer[4..8].copy_from_slice(&client.session.to_le_bytes());
         trailer[8..16].copy_from_slice(&timestamp.0.to_le_bytes());
-        trailer[16] = manner as u8;
+        trailer[16] = form.byte();
         if let Some(Credential { key, session }) = credential {
             return Digest::of_parts(Domain::Request, &[operation, &key.0, &session.0, &trailer]);
         }
@@ -211,7 +279,7 @@ impl Request {
             credential.encode(out);
         }
         self.timestamp.encode(out);
-        self.manner().encode(out);
+        self.form().encode(out);
         encode_shared(&self.operation, out);
     }
 
@@ -221,9 +289,15 @@ impl Request {
         let client = ClientId::decode(reader)?;
         let credential = if client.identity.is_dynamic() { Some(Wire::decode(reader)?) } else { None };
         let timestamp = Wire::decode(reader)?;
-        let manner = Wire::decode(reader)?;
+        let form = Form::decode(reader)?;
         let operation = reader.payload(FRAME_BYTES_MAX)?;
-        Ok(Self::with_credential(instance, client, credential, timestamp, manner, operation))
+        if form.is_bundle {
+            bundle::count(&operation)?;
+            if !Self::may_be_bundle(client) {
+                return Err(WireError::NotCanonical);
+            }
+        }
+        Ok(Self::in_form(instance, client, credential, timestamp, form, operation))
     }
 
     /// The client's key and session, if the cluster file does not name it; on the wire exactly then.
@@ -318,6 +392,70 @@ impl fmt::Display for Request {
             () if self.is_ordered_query() => "ORDERED-QUERY",
             () => "REQUEST",
         };
-        write!(f, "{kind} {} {} {} bytes", self.client, self.timestamp, self.operation.len())
+        write!(f, "{kind} {} {} {} bytes", self.client, self.timestamp, self.operation.len())?;
+        if self.is_bundle { write!(f, " in {} operations", self.operation_count()) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::net::INSTANCE;
+    use alloc::string::ToString;
+
+    fn request(identity: IdentityId, session: u32, operation: Bytes) -> Request {
+        let client = ClientId { identity, session };
+        Request::new(INSTANCE, client, Timestamp(1), false, operation)
+    }
+
+    fn two() -> Bytes {
+        bundle::pack(&[Bytes::from_static(b"one"), Bytes::from_static(b"two")])
+    }
+
+    /// Whoever replaces one by the other has another request, which nobody asked for.
+    #[test]
+    fn a_bundle_is_not_the_operation_with_its_bytes() {
+        let one = request(IdentityId(1), 0, two());
+        let other = one.clone().as_bundle();
+        assert_ne!(one.digest(), other.digest());
+        assert_eq!((one.operation_count(), other.operation_count()), (1, 2));
+        assert_eq!(other.operations(), [Bytes::from_static(b"one"), Bytes::from_static(b"two")]);
+        let read = Request::from_bytes(other.to_bytes().into()).unwrap();
+        assert!(read.is_bundle() && read.digest() == other.digest());
+        assert!(read.clone().as_ordered_query().is_bundle() && read.clone().asked_in(InstanceId(9)).is_bundle());
+        assert!(read.to_string().ends_with(" in 2 operations"));
+    }
+
+    /// Where the form byte of a request's encoding stands, and the length of its operation.
+    fn form_of(bytes: &[u8]) -> usize {
+        let form = 8 + 8 + 8;
+        assert_eq!(bytes[form], 0, "an ordered operation");
+        form
+    }
+
+    #[test]
+    fn bytes_that_are_no_bundle_are_no_request() {
+        let mut bytes = request(IdentityId(1), 0, Bytes::from_static(b"nonsense")).to_bytes();
+        let form = form_of(&bytes);
+        assert!(Request::from_bytes(bytes.clone().into()).is_ok());
+        for wrong in [3, 7, 8] {
+            bytes[form] = wrong;
+            assert_eq!(Request::from_bytes(bytes.clone().into()).err(), Some(WireError::NotCanonical), "{wrong}");
+        }
+        for bundle in [4, 5, 6] {
+            bytes[form] = bundle;
+            assert!(Request::from_bytes(bytes.clone().into()).is_err(), "{bundle}");
+        }
+    }
+
+    #[test]
+    fn who_closes_or_is_the_system_asks_for_one_thing() {
+        for (identity, session) in [(IdentityId(1), CONTROL_SESSION), (IdentityId::SYSTEM, 0)] {
+            let mut bytes = request(identity, session, two()).to_bytes();
+            let form = form_of(&bytes);
+            assert!(Request::from_bytes(bytes.clone().into()).is_ok());
+            bytes[form] = 4;
+            assert_eq!(Request::from_bytes(bytes.into()).err(), Some(WireError::NotCanonical), "{identity:?}");
+        }
     }
 }

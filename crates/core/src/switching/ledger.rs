@@ -102,6 +102,30 @@ impl<S: Service> Ledger<S> {
         estate.checkpoint();
     }
 
+    /// The checkpoint at a position that was executed, taken again if it is not there (any more): by going back, and
+    /// forth again as far as it was. `None` if the state cannot be had there.
+    pub fn checkpoint_at(&mut self, cluster: &Cluster, position: u64) -> Option<Boundary> {
+        let executed = self.estate.executed().0;
+        if self.estate.version(Sequence(position)).is_none() {
+            if position > executed || !self.reaches(position) {
+                return None;
+            }
+            self.go_back_to(position);
+            self.catch_up_to(cluster, position);
+            let later: Vec<u64> = self.log.boundaries().iter().map(|later| later.position).collect();
+            later.into_iter().filter(|later| *later <= executed).for_each(|later| self.catch_up_to(cluster, later));
+            let Self { estate, log, .. } = self;
+            let before = estate.executed().0;
+            for logged in log.after(before).take((executed - before) as usize) {
+                estate.execute_entry(cluster, logged, |_, _| ());
+            }
+        }
+        let (root, history) = (self.estate.version(Sequence(position))?.root(), self.log.history_at(position)?);
+        let boundary = Boundary { position, history, root };
+        self.log.learn(boundary);
+        Some(boundary)
+    }
+
     /// Takes a checkpoint of the state as far as it is executed.
     pub fn checkpoint(&mut self) -> Boundary {
         let position = self.estate.executed().0;

@@ -438,8 +438,13 @@ impl<S: Service> Net<S> {
     /// A client begins a call.
     pub(crate) fn submit(&mut self, session: usize, operation: &[u8], read_only: bool) {
         self.now.0 += 10;
-        let submit =
-            Submit { operation: Bytes::copy_from_slice(operation), read_only, read: Read::Quorum, deadline: None };
+        let submit = Submit {
+            operation: Bytes::copy_from_slice(operation),
+            is_bundle: false,
+            read_only,
+            read: Read::Quorum,
+            deadline: None,
+        };
         self.step_client(session, Input::Command(submit));
     }
 
@@ -470,7 +475,7 @@ impl<S: Service> Net<S> {
     /// The first client asks one replica for the counter, and waits for a while.
     pub(crate) fn read_local(&mut self) -> Option<Completion> {
         let operation = Bytes::copy_from_slice(Counter::READ);
-        let submit = Submit { operation, read_only: true, read: Read::One, deadline: None };
+        let submit = Submit { operation, is_bundle: false, read_only: true, read: Read::One, deadline: None };
         self.step_client(0, Input::Command(submit));
         self.pass(1_000_000);
         self.completed.pop().map(|completed| completed.result)

@@ -4,6 +4,7 @@ use super::{Client, ClientOptions, connect};
 use crate::config::{self, ClusterConfig, Places};
 use crate::{Error, keys};
 use bezant_core::auth::{Ed25519, Suite};
+use bezant_core::message::bundle::BUNDLE_OPERATIONS_MAX;
 use bytes::Bytes;
 use std::path::{Path, PathBuf};
 
@@ -52,6 +53,7 @@ impl ClientOptions {
             channel: config.channel.into(),
             connections,
             sessions_per_connection,
+            bundle_operations_max: BUNDLE_OPERATIONS_MAX,
             first_session: None,
         })
     }

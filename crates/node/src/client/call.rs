@@ -9,6 +9,25 @@ use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+/// Names an operation that was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestId {
+    /// The session of its request.
+    pub client: ClientId,
+    /// The number of its request.
+    pub timestamp: Timestamp,
+    /// Where in its request it stands, from 0.
+    pub place: u32,
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { client, timestamp, place } = self;
+        write!(f, "{client}.{}", timestamp.0)?;
+        if *place > 0 { write!(f, ".{place}") } else { Ok(()) }
+    }
+}
+
 /// Why a call has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallError {
@@ -18,8 +37,8 @@ pub enum CallError {
     /// that may take back what it executes: it may have been executed, or may be yet. See
     /// [`Client::ask_again`](super::Client::ask_again).
     Unknown {
-        /// Names the request: its session and number.
-        id: (ClientId, Timestamp),
+        /// Names the operation.
+        id: RequestId,
         /// What each replica did, in words.
         replicas: Vec<(ReplicaId, String)>,
     },
@@ -55,9 +74,8 @@ impl fmt::Display for CallError {
                 f.write_str("rejected: the service does not let this key close the cluster")
             }
             Self::Rejected(refusal) => write!(f, "rejected: {}", why(*refusal)),
-            Self::Unknown { id: (client, timestamp), replicas } => {
-                write!(f, "unknown whether it was executed: not enough equal answers in time (request {client}")?;
-                write!(f, ".{})", timestamp.0)?;
+            Self::Unknown { id, replicas } => {
+                write!(f, "unknown whether it was executed: not enough equal answers in time (request {id})")?;
                 for (replica, what) in replicas {
                     write!(f, "; replica {}: {what}", replica.0)?;
                 }
@@ -90,6 +108,7 @@ const fn why(refusal: Refusal) -> &'static str {
              it asks the service for something that is not the same on every machine"
         }
         Refusal::Undone => "it was undone together with a request that the replicas had executed otherwise",
+        Refusal::NoRoom => "the results of the operations before it left no room for its own: ask again",
         Refusal::Closed => {
             "the cluster was closed for good by its administrator: nothing is written here any more. It has, or will \
              have, a successor with another cluster.toml"

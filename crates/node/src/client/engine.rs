@@ -1,13 +1,18 @@
 //! The engine: many logical clients over few connections, on one thread.
 
 use super::ClientOptions;
-use super::membership::{Admitted, Membership};
+use super::bundling::{self, Bounds, Carried, Operation};
+use super::call::RequestId;
+use super::driver::{Again, Driver, Finished};
+use super::explanation;
+use super::handle::{EngineHandle, EngineStatus};
+use super::membership::Membership;
 use crate::config::Place;
 use crate::net::clock::{Clock, until};
-use crate::net::{Dialer, Event, Hub, HubOptions, Lane, LinkId, NetMetrics, Peer, Target};
+use crate::net::{Dialer, Event, Hub, HubOptions, Lane, LinkId, Peer, Target};
 use crate::replica::CpuTime;
-use bezant_core::auth::{Counters, Keyring};
-use bezant_core::client::{Answer, Client as Logical, ClientTimer, Completed, Completion, Submit};
+use bezant_core::auth::Keyring;
+use bezant_core::client::{Client as Logical, ClientTimer, Completed, Completion};
 use bezant_core::cluster::Cluster;
 use bezant_core::ids::{ClientId, Principal, ReplicaId, Timestamp};
 use bezant_core::machine::{Destination, Effect, Input, Machine, Outbox};
@@ -15,13 +20,11 @@ use bezant_core::registry::Message;
 use bezant_core::time::{Duration, Instant};
 use bezant_core::wire::Rope;
 use bytes::Bytes;
-use mio::Waker;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 
 /// How long the first requests wait for connections to replicas that neither answer nor refuse. Without the wait the
 /// replies of replicas that are connected a moment later would be lost, and asked for again after `client_retry`.
@@ -30,109 +33,6 @@ const CONNECT_GRACE: Duration = Duration::from_millis(1_000);
 const DIALS_MAX: usize = 512;
 /// How often the status is published, at most.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(100);
-
-/// A request that has ended.
-#[derive(Debug)]
-pub struct Finished {
-    /// The engine's number of the session, from 0.
-    pub session: usize,
-    /// What came of it.
-    pub completed: Completed,
-    /// What each replica did, in words. Empty unless the outcome is unknown.
-    pub explanation: Vec<(ReplicaId, String)>,
-}
-
-/// A request whose outcome was unknown.
-#[derive(Debug)]
-pub struct Again {
-    /// The engine's number of the session.
-    pub session: usize,
-    /// The request.
-    pub id: (ClientId, Timestamp),
-    /// The same operation as before.
-    pub submit: Submit,
-}
-
-/// Where requests come from and results go to, on the engine's own thread.
-pub trait Driver: Send + 'static {
-    /// The next request of a free session, if there is one. Asked when a session has become free and when the engine
-    /// was woken.
-    fn next(&mut self, session: usize, now: Instant) -> Option<Submit>;
-
-    /// A request has ended.
-    fn on_finished(&mut self, finished: Finished);
-
-    /// Whether the cluster lets this client in, where it has to join, or not any more.
-    fn on_admission(&mut self, _admitted: Admitted) {}
-
-    /// Whether a session whose request ended as unknown is kept aside, as long as at least half of all sessions are
-    /// left, so that it can be asked again.
-    const KEEPS_UNKNOWN: bool = false;
-
-    /// A request that is to be asked for again, if there is one. Its session must be free.
-    fn again(&mut self) -> Option<Again> {
-        None
-    }
-
-    /// Gives up what waited for too long. Returns when to be called again.
-    fn expire(&mut self, _now: Instant) -> Option<Instant> {
-        None
-    }
-}
-
-/// What an engine publishes about itself; counters since its start.
-#[derive(Clone, Debug, Default)]
-pub struct EngineStatus {
-    /// What its network layer counted.
-    pub net: NetMetrics,
-    /// Authentication operations.
-    pub counters: Counters,
-    /// Passes of the loop.
-    pub passes: u64,
-    /// Replies that were not accepted at the boundary.
-    pub rejected: u64,
-    /// Links that are up.
-    pub links_up: usize,
-    /// How often each replica gave another result than the agreed one. Replicas that never did are not in it.
-    pub differed: BTreeMap<ReplicaId, u64>,
-    /// Processor time.
-    pub cpu: CpuTime,
-}
-
-/// A running engine.
-#[derive(Debug)]
-pub struct EngineHandle<D> {
-    waker: Arc<Waker>,
-    stop: Arc<AtomicBool>,
-    status: Arc<Mutex<EngineStatus>>,
-    clock: Clock,
-    thread: JoinHandle<D>,
-}
-
-impl<D> EngineHandle<D> {
-    /// Wakes the engine, so that it asks its driver for requests.
-    pub fn waker(&self) -> Arc<Waker> {
-        Arc::clone(&self.waker)
-    }
-
-    /// The engine's clock: deadlines are in its time.
-    pub const fn clock(&self) -> Clock {
-        self.clock
-    }
-
-    /// What the engine last published.
-    pub fn status(&self) -> EngineStatus {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Closes all connections and gives the driver back. `None` if the engine ended by a failure of the system.
-    pub fn stop(self) -> Option<D> {
-        self.stop.store(true, Ordering::Release);
-        // If waking fails the engine notices at its next pass, at most 100 ms later.
-        let _ = self.waker.wake();
-        self.thread.join().ok()
-    }
-}
 
 /// Starts an engine that serves `driver`.
 ///
@@ -162,6 +62,24 @@ pub(super) fn run_from<D: Driver>(options: ClientOptions, first: u32, driver: D)
 pub(super) struct Session {
     pub(super) machine: Logical,
     timers: Vec<(ClientTimer, Instant)>,
+    /// What its request carries, or carried while somebody may want to know what came of it.
+    carried: Vec<Carried>,
+    /// The number of that request, once its outcome was unknown.
+    unknown: Option<Timestamp>,
+}
+
+/// What is free on a connection.
+#[derive(Debug, Default)]
+struct Room {
+    /// Sessions.
+    idle: Vec<usize>,
+    /// Free sessions that are not used while others are: nobody knows what came of all that their last request carried.
+    /// Oldest first.
+    kept: VecDeque<usize>,
+    /// Operations that may be under way besides those that are.
+    places: usize,
+    /// What came back for want of room in its reply. Each has a place.
+    again: Vec<Operation>,
 }
 
 #[derive(Debug)]
@@ -182,9 +100,9 @@ pub(super) struct Engine<D> {
     pub(super) membership: Option<Membership>,
     pub(super) sessions_per_connection: usize,
     pub(super) first_session: u32,
-    idle: Vec<usize>,
-    /// Free sessions that are not used while others are: the last request's outcome is unknown. Oldest first.
-    kept: VecDeque<usize>,
+    /// By connection.
+    rooms: Vec<Room>,
+    bounds: Bounds,
     timers: BTreeSet<(Instant, usize, ClientTimer)>,
     pub(super) outbox: Outbox<Logical>,
     encoded: Rope,
@@ -192,6 +110,8 @@ pub(super) struct Engine<D> {
     settled: bool,
     passes: u64,
     rejected: u64,
+    requests: u64,
+    operations: u64,
 }
 
 impl<D: Driver> Engine<D> {
@@ -217,7 +137,12 @@ impl<D: Driver> Engine<D> {
                 Some(identity) => Logical::new(cluster, keyring, ClientId { identity, session: first + number as u32 }),
                 None => Logical::stranger(cluster, keyring),
             };
-            Session { machine, timers: Vec::new() }
+            Session { machine, timers: Vec::new(), carried: Vec::new(), unknown: None }
+        };
+        let room = |connection: usize| Room {
+            idle: (connection * per_connection..(connection + 1) * per_connection).rev().collect(),
+            places: per_connection,
+            ..Room::default()
         };
         let door = options.sessions();
         let stranger = options.identity.is_none();
@@ -235,14 +160,16 @@ impl<D: Driver> Engine<D> {
             membership,
             sessions_per_connection: per_connection,
             first_session: first,
-            idle: (0..options.sessions()).rev().collect(),
-            kept: VecDeque::new(),
+            rooms: (0..options.connections()).map(room).collect(),
+            bounds: Bounds::new(&cluster.limits, options.bundle_operations_max),
             timers: BTreeSet::new(),
             outbox: Outbox::new(),
             encoded: Rope::new(),
             settled: false,
             passes: 0,
             rejected: 0,
+            requests: 0,
+            operations: 0,
             cluster,
             keyring,
         }
@@ -373,29 +300,84 @@ impl<D: Driver> Engine<D> {
         }
     }
 
-    /// Gives free sessions something to do.
+    /// Gives free sessions something to do: all that waits, in as few requests as it may.
     fn feed(&mut self) {
         let connected = |dialer: &Dialer| dialer.is_up() || dialer.last().is_some();
         self.settled =
             self.settled || self.now >= self.start + CONNECT_GRACE || self.dialers.iter().flatten().all(connected);
-        while let Some(Again { session, id, submit }) = self.driver.again() {
-            self.kept.retain(|kept| *kept != session);
-            self.idle.retain(|idle| *idle != session);
-            let mut outbox = std::mem::take(&mut self.outbox);
-            self.sessions[session].machine.ask_again(self.now, id, submit, &mut outbox);
-            self.carry_out(session, outbox);
+        while let Some(again) = self.driver.again() {
+            self.ask_again(&again);
         }
-        if self.settled {
-            self.join();
+        if !self.settled {
+            return;
         }
-        while self.settled
-            && self.may_ask()
-            && let Some(&session) = self.idle.last()
-            && let Some(submit) = self.driver.next(session, self.now)
+        self.join();
+        for connection in 0..self.rooms.len() {
+            while self.may_ask() {
+                let asked = self.gather(connection);
+                if asked.is_empty() {
+                    break;
+                }
+                for request in self.bounds.divide(asked) {
+                    self.ask(connection, request);
+                }
+            }
+        }
+    }
+
+    /// What waits for a connection: no more than it has sessions for, were each operation a request of its own.
+    fn gather(&mut self, connection: usize) -> Vec<Operation> {
+        let room = &mut self.rooms[connection];
+        let most = room.idle.len();
+        let mut asked: Vec<Operation> = room.again.drain(..most.min(room.again.len())).collect();
+        while asked.len() < most
+            && room.places > 0
+            && let Some(next) = self.driver.next(self.now)
         {
-            self.idle.pop();
-            self.step(session, Input::Command(submit));
+            room.places -= 1;
+            asked.push(next);
         }
+        asked
+    }
+
+    fn ask(&mut self, connection: usize, request: Vec<Operation>) {
+        let session = self.rooms[connection].idle.pop().expect("there are as many sessions as operations");
+        self.requests += 1;
+        self.operations += request.len() as u64;
+        let carried: Vec<Carried> = request.into_iter().map(|asked| Carried::new(asked, self.now)).collect();
+        let submit = bundling::submit(&carried);
+        let Session { carried: carries, unknown, .. } = &mut self.sessions[session];
+        (*carries, *unknown) = (carried, None);
+        self.step(session, Input::Command(submit));
+    }
+
+    /// Asks for what came of an operation: with its whole request, which is executed at most once.
+    fn ask_again(&mut self, again: &Again) {
+        let RequestId { client, timestamp, place } = again.id;
+        let is_its = |session: &Session| session.machine.id() == client && session.unknown == Some(timestamp);
+        let session = self.sessions.iter().position(is_its);
+        let carried = session.and_then(|session| self.sessions[session].carried.get_mut(place as usize));
+        let (Some(session), Some(carried)) = (session, carried.filter(|carried| carried.is_unknown())) else {
+            return self.driver.on_forgotten(again.token);
+        };
+        carried.ask_again(again.token, self.now, again.deadline);
+        let room = &mut self.rooms[session / self.sessions_per_connection];
+        // Two operations of one request may both be asked for again: the second waits with the first, and as long.
+        if !self.sessions[session].machine.is_busy() {
+            room.kept.retain(|kept| *kept != session);
+            room.idle.retain(|idle| *idle != session);
+            self.go_on(session, timestamp);
+        }
+    }
+
+    /// Asks again for what some still wait for.
+    fn go_on(&mut self, session: usize, timestamp: Timestamp) {
+        let Session { machine, carried, unknown, .. } = &mut self.sessions[session];
+        *unknown = Some(timestamp);
+        let submit = bundling::submit(carried);
+        let mut outbox = std::mem::take(&mut self.outbox);
+        machine.ask_again(self.now, (machine.id(), timestamp), submit, &mut outbox);
+        self.carry_out(session, outbox);
     }
 
     fn step(&mut self, session: usize, input: Input<Logical>) {
@@ -405,6 +387,7 @@ impl<D: Driver> Engine<D> {
     }
 
     pub(super) fn carry_out(&mut self, session: usize, mut outbox: Outbox<Logical>) {
+        let mut ended = None;
         for effect in outbox.drain() {
             match effect {
                 Effect::Persist(never) | Effect::Append(never) => match never {},
@@ -420,22 +403,59 @@ impl<D: Driver> Engine<D> {
                 }
                 Effect::Notify(completed) => {
                     self.on_ended(&completed);
-                    let explanation = self.explain(session, &completed);
-                    self.free(session, &completed);
-                    self.driver.on_finished(Finished { session, completed, explanation });
+                    ended = Some(completed);
                 }
             }
         }
         self.outbox = outbox;
+        if let Some(completed) = ended {
+            self.end(session, &completed);
+        }
     }
 
-    pub(super) fn free(&mut self, session: usize, completed: &Completed) {
-        if !D::KEEPS_UNKNOWN || completed.result != Completion::Unknown {
-            return self.idle.push(session);
+    /// A session's request has ended.
+    pub(super) fn end(&mut self, session: usize, completed: &Completed) {
+        let now = self.now;
+        let dialers = self.dialers.get(self.connection_of(session)).map_or(&[][..], Vec::as_slice);
+        let explanation = explanation::of(completed, dialers);
+        let carried = &mut self.sessions[session].carried;
+        let some_wait_on = carried.iter().any(|it| it.is_awaited() && !it.is_late(now));
+        // The deadline of some is no reason for the others to give up.
+        let goes_on =
+            completed.result == Completion::Unknown && some_wait_on && carried.iter().any(|it| it.is_late(now));
+        let results = bundling::singles(&completed.result, carried.len());
+        let room = &mut self.rooms[session / self.sessions_per_connection];
+        for ((place, carried), result) in (0..).zip(carried).zip(results) {
+            if goes_on && !carried.is_late(now) {
+                continue;
+            }
+            match result {
+                Some(result) => {
+                    let Some(token) = carried.end(result == Completion::Unknown) else { continue };
+                    room.places += usize::from(std::mem::take(&mut carried.has_place));
+                    let completed = Completed { result, latency: now - carried.since, ..completed.clone() };
+                    self.driver.on_finished(Finished { token, place, completed, explanation: explanation.clone() });
+                }
+                None => room
+                    .again
+                    .extend(carried.end(false).map(|token| Operation { token, submit: carried.submit.clone() })),
+            }
         }
-        self.kept.push_back(session);
-        if self.kept.len() > self.sessions.len() / 2 {
-            self.idle.extend(self.kept.pop_front());
+        if goes_on { self.go_on(session, completed.timestamp) } else { self.free(session, completed.timestamp) }
+    }
+
+    fn free(&mut self, session: usize, timestamp: Timestamp) {
+        let room = &mut self.rooms[session / self.sessions_per_connection];
+        let Session { carried, unknown, .. } = &mut self.sessions[session];
+        if !D::KEEPS_UNKNOWN || !carried.iter().any(Carried::is_unknown) {
+            carried.clear();
+            *unknown = None;
+            return room.idle.push(session);
+        }
+        *unknown = Some(timestamp);
+        room.kept.push_back(session);
+        if room.kept.len() > self.sessions_per_connection / 2 {
+            room.idle.extend(room.kept.pop_front());
         }
     }
 
@@ -457,27 +477,6 @@ impl<D: Driver> Engine<D> {
         }
     }
 
-    fn explain(&self, session: usize, completed: &Completed) -> Vec<(ReplicaId, String)> {
-        if completed.result != Completion::Unknown {
-            return Vec::new();
-        }
-        let dialers = self.dialers.get(self.connection_of(session)).map_or(&[][..], Vec::as_slice);
-        let explain = |&(replica, answer): &(ReplicaId, Answer)| {
-            let dialer = dialers.get(replica.0 as usize);
-            let up = dialer.is_some_and(Dialer::is_up);
-            let text = match (answer, dialer.and_then(Dialer::last)) {
-                (Answer::Agreed, _) => "answered like the most".into(),
-                (Answer::Differed, _) => "gave a different answer".into(),
-                (Answer::Waiting, _) => "gave an answer that did not add up with the others".into(),
-                (Answer::Silent, _) if up => "connected, but silent".into(),
-                (Answer::Silent, Some(reason)) => format!("not connected: {reason}"),
-                (Answer::Silent, None) => "not connected: no answer from its address yet".into(),
-            };
-            (replica, text)
-        };
-        completed.answers.iter().map(explain).collect()
-    }
-
     fn status(&self) -> EngineStatus {
         let mut differed = BTreeMap::new();
         for (replica, count) in self.sessions.iter().flat_map(|session| session.machine.differed()) {
@@ -490,6 +489,8 @@ impl<D: Driver> Engine<D> {
             passes: self.passes,
             rejected: self.rejected,
             links_up: self.links_up,
+            requests: self.requests,
+            operations: self.operations,
             cpu: CpuTime::now(),
         }
     }

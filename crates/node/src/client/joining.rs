@@ -3,7 +3,8 @@
 //!
 //! One more session, the *door*, does that for all others (see `client/door.rs` of the core).
 
-use super::engine::{Driver, Engine, Finished};
+use super::driver::Driver;
+use super::engine::Engine;
 use super::membership::{Admitted, Membership, Phase};
 use bezant_core::client::{Client as Logical, Completed, Completion};
 use bezant_core::joining::Nonce;
@@ -97,8 +98,7 @@ impl<D: Driver> Engine<D> {
         for session in 0..door {
             let ended = self.sessions[session].machine.enter(self.now, admission, session as u32);
             if let Some(completed) = ended {
-                self.free(session, &completed);
-                self.driver.on_finished(Finished { session, completed, explanation: Vec::new() });
+                self.end(session, &completed);
             }
         }
     }

@@ -1,8 +1,9 @@
 //! The client library.
 //!
 //! [`connect`] starts one background thread that drives many logical clients ("sessions") over shared connections, one
-//! connection per replica. A [`Client`] is a cheap handle; each call borrows a free session, so that many calls may be
-//! under way at once. Every call has a deadline and ends in one of four ways: done, rejected, unknown, or not sent.
+//! connection per replica. A [`Client`] is a cheap handle; many calls may be under way at once. Each borrows a free
+//! session; those that wait at the same time share one, as a bundle ([`bezant_core::message::bundle`]). Every call has
+//! a deadline and ends in one of four ways: done, rejected, unknown, or not sent.
 //!
 //! [`open`] connects with what the cluster's files say.
 //!
@@ -24,18 +25,25 @@
 //! Benchmarks bring their own [`Driver`] and run it inside the engine's thread with [`run`].
 
 mod access;
+mod bundling;
 mod call;
 mod closing;
+mod driver;
 mod engine;
+mod explanation;
+mod handle;
 mod joining;
 mod membership;
 mod options;
 mod pool;
 
 pub use access::{key_beside, open};
-pub use call::{Call, CallError, Vouched};
+pub use bundling::Operation;
+pub use call::{Call, CallError, RequestId, Vouched};
 pub use closing::Closer;
-pub use engine::{Again, Driver, EngineHandle, EngineStatus, Finished, run};
+pub use driver::{Again, Driver, Finished};
+pub use engine::run;
+pub use handle::{EngineHandle, EngineStatus};
 pub use membership::Admitted;
 pub use options::ClientOptions;
 pub use pool::{Client, connect};

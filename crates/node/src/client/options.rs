@@ -28,9 +28,12 @@ pub struct ClientOptions {
     pub channel: Channel,
     /// Connections to each replica; sessions are spread over them evenly. Those who join have one.
     pub connections: usize,
-    /// Sessions on each connection: so many requests may be under way on it. Those who join have at most
+    /// Sessions on each connection: so many operations may be under way on it. Those who join have at most
     /// [`MEMBER_SESSIONS_MAX`].
     pub sessions_per_connection: usize,
+    /// Operations that leave together as one request, at most: 1 to
+    /// [`BUNDLE_OPERATIONS_MAX`](bezant_core::message::bundle::BUNDLE_OPERATIONS_MAX).
+    pub bundle_operations_max: usize,
     /// The number of the first session; `None` chooses at random, so that two processes of one identity do not
     /// meet.
     pub first_session: Option<u32>,
@@ -109,6 +112,7 @@ mod tests {
                 channel: Channel::Plain,
                 connections,
                 sessions_per_connection,
+                bundle_operations_max: 1,
                 first_session: None,
             };
             let sessions = options.sessions() as u32;

@@ -1,11 +1,14 @@
 //! The library's own [`Driver`]: calls of other threads wait for a free session.
 
-use super::call::{Call, CallError, Completer, Vouched};
-use super::engine::{Again, Driver, EngineHandle, EngineStatus, Finished, run_from};
+use super::bundling::Operation;
+use super::call::{Call, CallError, Completer, RequestId, Vouched};
+use super::driver::{Again, Driver, Finished};
+use super::engine::run_from;
+use super::handle::{EngineHandle, EngineStatus};
 use super::{Admitted, ClientOptions};
 use crate::net::Clock;
-use bezant_core::client::{Completion, Read, Submit};
-use bezant_core::ids::{ClientId, ReplicaId, Timestamp};
+use bezant_core::client::{Completed, Completion, Read, Submit};
+use bezant_core::ids::ReplicaId;
 use bezant_core::time::Instant;
 use bytes::Bytes;
 use mio::Waker;
@@ -16,9 +19,6 @@ use std::time::Duration;
 
 /// Calls that may wait for a free session.
 const WAITING_MAX: usize = 1 << 16;
-
-/// Names a request: its session and number.
-type RequestId = (ClientId, Timestamp);
 
 /// How a call is carried out.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,8 +37,8 @@ struct Waiting {
 #[derive(Debug, Default)]
 struct Inbox {
     calls: VecDeque<Waiting>,
-    /// Requests whose outcome was unknown and that are to be asked for again.
-    again: VecDeque<(RequestId, Waiting)>,
+    /// Operations whose outcome was unknown and that are to be asked for again.
+    again: VecDeque<(RequestId, Instant, Completer)>,
     closed: bool,
 }
 
@@ -85,8 +85,7 @@ pub fn connect(options: ClientOptions) -> io::Result<Client> {
 /// The same with sessions from this number on.
 pub(super) fn connect_from(options: ClientOptions, first: u32) -> io::Result<Client> {
     let inbox = SharedInbox::default();
-    let pool =
-        Pool { inbox: inbox.clone(), active: BTreeMap::new(), unknown: BTreeMap::new(), admitted: Admitted::Yes };
+    let pool = Pool { inbox: inbox.clone(), active: BTreeMap::new(), tokens: 0, admitted: Admitted::Yes };
     let engine = run_from(options, first, pool)?;
     let (waker, clock) = (engine.waker(), engine.clock());
     Ok(Client(Arc::new(Shared { inbox, waker, clock, engine: Some(engine) })))
@@ -100,43 +99,50 @@ impl Client {
 
     /// Executes an operation: ordered among all others, exactly once if at all.
     pub fn execute(&self, operation: Bytes, deadline: Duration) -> Call {
-        self.submit(None, operation, Kind::Ordered, deadline)
+        self.submit(operation, Kind::Ordered, deadline)
     }
 
     /// Asks without changing anything. Where replicas cannot agree on an answer, or the protocol orders every read, the
     /// question is ordered. What is not read-only is [`CallError::Rejected`] in any case.
     pub fn query(&self, operation: Bytes, deadline: Duration) -> Call {
-        self.submit(None, operation, Kind::Query(Read::Quorum), deadline)
+        self.submit(operation, Kind::Query(Read::Quorum), deadline)
     }
 
     /// Asks one replica without changing anything, and believes it: the answer may be old or a lie.
     pub fn query_local(&self, operation: Bytes, deadline: Duration) -> Call {
-        self.submit(None, operation, Kind::Query(Read::One), deadline)
+        self.submit(operation, Kind::Query(Read::One), deadline)
     }
 
     /// Asks these replicas only, without changing anything, and believes what f+1 of them say alike: one correct
     /// replica says so. Whether that is not an old answer is for the caller to know.
     pub fn query_few(&self, operation: Bytes, replicas: &[ReplicaId], deadline: Duration) -> Call {
         let few = replicas.iter().filter(|id| u32::from(id.0) < u64::BITS).fold(0, |bits, id| bits | 1 << id.0);
-        self.submit(None, operation, Kind::Query(Read::Few(few)), deadline)
+        self.submit(operation, Kind::Query(Read::Few(few)), deadline)
     }
 
-    /// Asks again for a request that ended as [`CallError::Unknown`], with the same operation. It is executed at most
-    /// once, whether it had been before or not. The sooner the better: with many unknown outcomes the oldest sessions
-    /// are used for other requests, and then this ends as [`CallError::Forgotten`].
-    pub fn ask_again(&self, id: (ClientId, Timestamp), operation: Bytes, deadline: Duration) -> Call {
-        self.submit(Some(id), operation, Kind::Ordered, deadline)
+    /// Asks again for an operation that ended as [`CallError::Unknown`]. It is executed at most once, whether it had
+    /// been before or not. The sooner the better: with many unknown outcomes the oldest sessions are used for other
+    /// requests, and then this ends as [`CallError::Forgotten`].
+    pub fn ask_again(&self, id: RequestId, deadline: Duration) -> Call {
+        self.enter(deadline, |inbox, deadline, completer| inbox.again.push_back((id, deadline, completer)))
     }
 
-    fn submit(&self, again: Option<RequestId>, operation: Bytes, kind: Kind, deadline: Duration) -> Call {
-        let (call, completer) = Call::new();
-        let micros = u64::try_from(deadline.as_micros()).unwrap_or(u64::MAX);
-        let deadline = self.0.clock.now() + bezant_core::time::Duration(micros);
+    fn submit(&self, operation: Bytes, kind: Kind, deadline: Duration) -> Call {
         let (read_only, read) = match kind {
             Kind::Ordered => (false, Read::Quorum),
             Kind::Query(read) => (true, read),
         };
-        let submit = Submit { operation, read_only, read, deadline: Some(deadline) };
+        self.enter(deadline, |inbox, deadline, completer| {
+            let submit = Submit { operation, is_bundle: false, read_only, read, deadline: Some(deadline) };
+            inbox.calls.push_back(Waiting { submit, deadline, completer });
+        })
+    }
+
+    /// Puts a call into the inbox, if there is room.
+    fn enter(&self, deadline: Duration, put: impl FnOnce(&mut Inbox, Instant, Completer)) -> Call {
+        let (call, completer) = Call::new();
+        let micros = u64::try_from(deadline.as_micros()).unwrap_or(u64::MAX);
+        let deadline = self.0.clock.now() + bezant_core::time::Duration(micros);
         let mut inbox = self.0.inbox.lock();
         if inbox.closed || inbox.calls.len() + inbox.again.len() >= WAITING_MAX {
             let reason = if inbox.closed { CallError::Closed } else { CallError::NotSent };
@@ -144,11 +150,7 @@ impl Client {
             completer.complete(Err(reason));
             return call;
         }
-        let waiting = Waiting { submit, deadline, completer };
-        match again {
-            None => inbox.calls.push_back(waiting),
-            Some(id) => inbox.again.push_back((id, waiting)),
-        }
+        put(&mut inbox, deadline, completer);
         let first = inbox.calls.len() + inbox.again.len() == 1;
         drop(inbox);
         if first {
@@ -163,15 +165,21 @@ impl Client {
 #[derive(Debug)]
 struct Pool {
     inbox: SharedInbox,
-    /// By session: the call that it carries out, and whether that is a query.
-    active: BTreeMap<usize, (Completer, bool)>,
-    /// By session: the request that it was last used for, if its outcome is unknown, and whether it is a query.
-    unknown: BTreeMap<usize, (RequestId, bool)>,
+    /// Calls under way, by token.
+    active: BTreeMap<u64, Completer>,
+    /// Tokens given so far.
+    tokens: u64,
     /// Why calls wait that could be made, if they do.
     admitted: Admitted,
 }
 
 impl Pool {
+    fn begin(&mut self, completer: Completer) -> u64 {
+        self.tokens += 1;
+        self.active.insert(self.tokens, completer);
+        self.tokens
+    }
+
     /// Why a call was not sent.
     const fn not_sent(&self) -> CallError {
         match self.admitted {
@@ -182,13 +190,11 @@ impl Pool {
 }
 
 impl Driver for Pool {
-    fn next(&mut self, session: usize, now: Instant) -> Option<Submit> {
+    fn next(&mut self, now: Instant) -> Option<Operation> {
         loop {
             let waiting = self.inbox.lock().calls.pop_front()?;
             if now < waiting.deadline {
-                self.unknown.remove(&session);
-                self.active.insert(session, (waiting.completer, waiting.submit.read_only));
-                return Some(waiting.submit);
+                return Some(Operation { token: self.begin(waiting.completer), submit: waiting.submit });
             }
             waiting.completer.complete(Err(self.not_sent()));
         }
@@ -199,34 +205,28 @@ impl Driver for Pool {
     }
 
     fn on_finished(&mut self, finished: Finished) {
-        let Some((completer, is_query)) = self.active.remove(&finished.session) else { return };
-        let completed = finished.completed;
-        if completed.result == Completion::Unknown {
-            self.unknown.insert(finished.session, ((completed.client, completed.timestamp), is_query));
-        }
-        completer.complete(match completed.result {
-            Completion::Done(result) => Ok(Vouched::new(result, completed.sequence, completed.vouchers)),
+        let Some(completer) = self.active.remove(&finished.token) else { return };
+        let Completed { client, timestamp, result, sequence, vouchers, .. } = finished.completed;
+        let id = RequestId { client, timestamp, place: finished.place };
+        completer.complete(match result {
+            Completion::Done(result) => Ok(Vouched::new(result, sequence, vouchers)),
             Completion::Refused(refusal) => Err(CallError::Rejected(refusal)),
             Completion::TooLate(refusal) => Err(CallError::TooLate(refusal)),
             Completion::Ended(refusal) => Err(CallError::SessionOver(refusal)),
-            Completion::Unknown => {
-                Err(CallError::Unknown { id: (completed.client, completed.timestamp), replicas: finished.explanation })
-            }
+            Completion::Unknown => Err(CallError::Unknown { id, replicas: finished.explanation }),
         });
     }
 
     const KEEPS_UNKNOWN: bool = true;
 
     fn again(&mut self) -> Option<Again> {
-        loop {
-            let (id, mut waiting) = self.inbox.lock().again.pop_front()?;
-            if let Some((&session, &(_, is_query))) = self.unknown.iter().find(|(_, (kept, _))| *kept == id) {
-                self.unknown.remove(&session);
-                self.active.insert(session, (waiting.completer, is_query));
-                waiting.submit.read_only = is_query;
-                return Some(Again { session, id, submit: waiting.submit });
-            }
-            waiting.completer.complete(Err(CallError::Forgotten));
+        let (id, deadline, completer) = self.inbox.lock().again.pop_front()?;
+        Some(Again { token: self.begin(completer), id, deadline: Some(deadline) })
+    }
+
+    fn on_forgotten(&mut self, token: u64) {
+        if let Some(completer) = self.active.remove(&token) {
+            completer.complete(Err(CallError::Forgotten));
         }
     }
 

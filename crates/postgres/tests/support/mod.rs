@@ -4,7 +4,7 @@
 
 use bezant_core::cluster::Limits;
 use bezant_core::digest::{Digest, Domain};
-use bezant_core::service::{Agreed, Asker, PageNumber, Service};
+use bezant_core::service::{Agreed, Asker, PageNumber, Seed, Service};
 use bezant_core::time::Instant;
 use bezant_core::wire::Wire;
 use bezant_gateway::tls::Tls;
@@ -95,7 +95,7 @@ impl Database for Cluster {
                 }
             }
         }
-        let seed = Digest::of(Domain::Trace, &sequence.to_le_bytes());
+        let seed = Seed::new(Digest::of(Domain::Trace, &sequence.to_le_bytes()), 0);
         let agreed = Agreed { time: Instant(TIME + sequence * 1_000_000), seed, ..Agreed::default() };
         let late = (sequence / 3 % 8) as usize;
         let mut answer = None;
@@ -195,7 +195,7 @@ impl Database for Local {
             return Ok(answer(bytes, false, *sequence));
         }
         *sequence += 1;
-        let seed = Digest::of(Domain::Trace, &sequence.to_le_bytes());
+        let seed = Seed::new(Digest::of(Domain::Trace, &sequence.to_le_bytes()), 0);
         let agreed = Agreed { time: Instant(TIME + *sequence * 1_000_000), seed, ..Agreed::default() };
         let answered = answer(sql.execute(&bytes, &agreed), true, *sequence);
         if let Some(noise) = self.noise {

@@ -1,5 +1,5 @@
 //! A client whose requests are well formed and differ from receiver to receiver in whatever the codec knows of them
-//! ([`super::forge`]), with proofs that fit or with those of the honest request.
+//! ([`super::forge`]), with proofs that fit or with those of the honest request. A bundle becomes another one, or none.
 
 use super::ClientBehaviour;
 use super::forge::Forge;
@@ -7,8 +7,9 @@ use crate::rng::Rng;
 use bezant_core::auth::Keyring;
 use bezant_core::cluster::Cluster;
 use bezant_core::ids::ReplicaId;
-use bezant_core::message::Request;
+use bezant_core::message::{Request, bundle};
 use bezant_core::registry::Message;
+use bytes::Bytes;
 
 #[derive(Debug)]
 pub(super) struct OddClient {
@@ -40,7 +41,8 @@ impl ClientBehaviour for OddClient {
         // What it writes stays on the liars' keys.
         let proof = lie.authentication;
         let read_only = lie.read_only;
-        let mut lie = Request::new(lie.instance, lie.client, lie.timestamp, read_only, request.operation.clone());
+        let form = |operation| Request::new(lie.instance, lie.client, lie.timestamp, read_only, operation);
+        let mut lie = if request.is_bundle() { rebundled(rng, request, form) } else { form(request.operation.clone()) };
         lie.authentication = proof;
         Some(match rng.below(4) {
             0 => lie,
@@ -48,5 +50,19 @@ impl ClientBehaviour for OddClient {
             2 => lie.authenticate_for_all(cluster, keyring),
             _ => lie.authenticate(cluster, keyring),
         })
+    }
+}
+
+/// Another bundle of the same operations under the same timestamp, one of them alone, or their bytes as one operation.
+fn rebundled(rng: &mut Rng, request: &Request, form: impl FnOnce(Bytes) -> Request) -> Request {
+    let mut operations = request.operations();
+    match rng.below(4) {
+        0 => form(request.operation.clone()),
+        1 => form(operations.swap_remove(0)),
+        2 => {
+            operations.reverse();
+            form(bundle::pack(&operations)).as_bundle()
+        }
+        _ => form(request.operation.clone()).as_bundle(),
     }
 }

@@ -27,7 +27,8 @@ impl Caller {
         self.errand = Some(Errand::Asked);
         stage.checks.closing = true;
         stage.note(self.process, 11, || "closes the cluster".into());
-        let submit = Submit { operation: Bytes::new(), read_only: false, read: Read::Quorum, deadline: None };
+        let submit =
+            Submit { operation: Bytes::new(), is_bundle: false, read_only: false, read: Read::Quorum, deadline: None };
         self.step(stage, Input::Command(submit));
     }
 

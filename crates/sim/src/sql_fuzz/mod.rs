@@ -12,7 +12,7 @@ mod grammar;
 
 use crate::rng::Rng;
 use bezant_core::digest::{Digest, Domain};
-use bezant_core::service::{Agreed, Asker, PageNumber, Service};
+use bezant_core::service::{Agreed, Asker, PageNumber, Seed, Service};
 use bezant_core::time::Instant;
 use bezant_core::wire::Wire;
 use bezant_sql::{Batch, Check, Dated, ErrorKind, Limits, Rehearsal, Request, Response, Rows, Sql, Statement, Value};
@@ -264,7 +264,7 @@ pub fn run(seed: u64) -> Result<Counts, String> {
         let statements: Vec<_> = (0..count).map(|_| next(&mut grammar)).collect();
         let agreed = Agreed {
             time: Instant(1_790_000_000_000_000 + number * 1_234_567),
-            seed: Digest::of(Domain::Trace, &[seed.to_le_bytes(), number.to_le_bytes()].concat()),
+            seed: Seed::new(Digest::of(Domain::Trace, &seed.to_le_bytes()), number),
             ..Agreed::default()
         };
         let checks = match luck.below(4) {

@@ -98,7 +98,13 @@ impl<S: Service> World<S> {
 
     /// A client begins a call.
     pub(crate) fn submit(&mut self, id: usize, operation: Vec<u8>) {
-        let submit = Submit { operation: operation.into(), read_only: false, read: Read::Quorum, deadline: None };
+        let submit = Submit {
+            operation: operation.into(),
+            is_bundle: false,
+            read_only: false,
+            read: Read::Quorum,
+            deadline: None,
+        };
         self.step_client(id, Input::Command(submit));
     }
 

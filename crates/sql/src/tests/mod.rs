@@ -11,7 +11,7 @@ mod statements;
 
 use crate::{Batch, ErrorKind, Request, Response, Rows, Sql, Statement, Value};
 use bezant_core::digest::{Digest, Domain};
-use bezant_core::service::{Agreed, NotReadOnly, PageNumber, Service};
+use bezant_core::service::{Agreed, NotReadOnly, PageNumber, Seed, Service};
 use bezant_core::time::Instant;
 use bezant_core::wire::Wire;
 use bytes::Bytes;
@@ -24,7 +24,7 @@ const TIME: u64 = 1_795_326_186_123_000;
 fn agreed(n: u64) -> Agreed {
     Agreed {
         time: Instant(TIME + n * 1_000_000),
-        seed: Digest::of(Domain::Trace, &n.to_le_bytes()),
+        seed: Seed::new(Digest::of(Domain::Trace, &n.to_le_bytes()), n),
         ..Agreed::default()
     }
 }

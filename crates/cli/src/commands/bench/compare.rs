@@ -276,6 +276,7 @@ fn subject(arguments: &Arguments, contender: Contender, point: &Point) -> Subjec
         n: arguments.replicas,
         clients: point.clients,
         outstanding: 1,
+        bundle: 1,
         request_bytes: point.request_bytes,
         reply_bytes: point.reply_bytes,
         durability: point.variant.and_then(|it| it.durability).map_or(arguments.durability, words::value),

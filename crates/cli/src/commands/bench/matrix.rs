@@ -155,6 +155,7 @@ fn subjects(arguments: &Arguments) -> Vec<(u8, Subject)> {
                             n: arguments.replicas,
                             clients: clients as usize,
                             outstanding: 1,
+                            bundle: 1,
                             request_bytes: request as usize,
                             reply_bytes: reply as usize,
                             durability: arguments.durability,

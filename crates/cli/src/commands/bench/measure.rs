@@ -40,6 +40,8 @@ pub(super) struct Subject {
     pub(super) n: Option<u8>,
     pub(super) clients: usize,
     pub(super) outstanding: usize,
+    /// Operations that leave together as one request, at most.
+    pub(super) bundle: usize,
     pub(super) request_bytes: usize,
     pub(super) reply_bytes: usize,
     pub(super) durability: DurabilityName,
@@ -295,6 +297,7 @@ impl Bench {
         let config = ClusterConfig::load(file).map_err(Failure::usage)?;
         let key = key.map_or_else(|| file.with_file_name("client.key"), Path::to_owned);
         let mut options = files::client_options(&config, &key, subject.clients, subject.outstanding)?;
+        options.bundle_operations_max = subject.bundle;
         if subject.contender.joined {
             if !config.dynamic_clients {
                 return Err(Failure::usage("nobody can join this cluster: its file has no `dynamic_clients = true`."));

@@ -21,6 +21,7 @@ mod writing;
 use super::testnet::{AuthName, ChannelName, DurabilityName, parse_protocol};
 use crate::failure::{Failure, Result};
 use crate::{files, output, quit, served};
+use bezant_core::message::bundle::BUNDLE_OPERATIONS_MAX;
 use bezant_node::config::{ClusterConfig, Protocol};
 use bezant_node::keys;
 use bezant_perf::figures::Figures;
@@ -66,6 +67,10 @@ pub(crate) struct Arguments {
     /// Requests under way on each connection, at any time
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=SESSIONS_MAX))]
     outstanding: u64,
+    /// Operations that leave together as one request, at most; 1: each by itself
+    #[arg(long, value_name = "N", default_value_t = BUNDLE_OPERATIONS_MAX as u64,
+        value_parser = clap::value_parser!(u64).range(1..=BUNDLE_OPERATIONS_MAX as u64))]
+    bundle: u64,
     /// Bytes of an operation
     #[arg(long, value_name = "BYTES", default_value_t = 8, value_parser = clap::value_parser!(u32).range(8..=1 << 20))]
     request: u32,
@@ -290,6 +295,7 @@ fn subjects(arguments: &Arguments) -> Result<Vec<Subject>> {
         n: arguments.replicas,
         clients: arguments.clients as usize,
         outstanding: arguments.outstanding as usize,
+        bundle: arguments.bundle as usize,
         request_bytes: longest.unwrap_or(arguments.request as usize),
         reply_bytes: if longest.is_some() { 0 } else { arguments.reply as usize },
         durability: arguments.durability,

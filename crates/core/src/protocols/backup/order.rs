@@ -90,7 +90,10 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     ) {
         let mut effects = Vec::new();
         let estate = &self.ledger.estate;
-        let validate = |proposal: &Proposal, request: &Request| estate.service().validate(proposal, &request.operation);
+        let validate = |proposal: &Proposal, request: &Request| {
+            let operations = request.operations();
+            operations.iter().all(|operation| estate.service().validate(proposal, operation))
+        };
         // Before the init history is there the state may hold what will be taken back. One INIT that is ordered is
         // enough, whoever's it is.
         let (is_decided, works) = (!matches!(self.init, Init::Waiting), matches!(self.init, Init::Done));

@@ -3,7 +3,6 @@
 use super::state::{RingResilient, Slot};
 use crate::cluster::Cluster;
 use crate::history::LogEntry;
-use crate::ids::Sequence;
 use crate::protocols::ring_resilient::record::ResilientRecord;
 use crate::service::Service;
 use crate::switching::HistoryRecord;
@@ -26,8 +25,9 @@ impl<S: Service> RingResilient<S> {
                 let certificate = certificate.recalled();
                 let Stable { instance, boundary, .. } = *certificate.value();
                 let ledger = &mut self.base.ledger;
-                let is_here = ledger.estate.version(Sequence(boundary.position)).is_some();
-                if is_here && ledger.log.history_at(boundary.position) == Some(boundary.history) {
+                // Checkpoints that clients asked for are not logged: where others have signed one, it is taken again.
+                let is_on_it = ledger.log.history_at(boundary.position) == Some(boundary.history);
+                if is_on_it && ledger.checkpoint_at(cluster, boundary.position) == Some(boundary) {
                     ledger.anchor_at(boundary);
                     ledger.certify(certificate.clone());
                     self.stable = Some(certificate).filter(|_| instance == self.base.what.number);

@@ -4,7 +4,7 @@
 use super::clients::{ask_as, serve, with_a_full_table};
 use crate::auth::{Authenticator, Claimed, Signature};
 use crate::batch::{Batch, Entry, Reference};
-use crate::checkpoint::TransferMessage;
+use crate::checkpoint::{NodeId, TransferMessage};
 use crate::cluster::{Cluster, Limits};
 use crate::compositions::tests::run::{K, Run};
 use crate::compositions::tests::script::panic;
@@ -128,6 +128,40 @@ fn a_client_that_goes_on_asking_stops_nobody() {
         assert!(!run.net.said(r(0), "CERTAIN").is_empty(), "its answer is certain now");
         run.check();
     }
+}
+
+/// What a client made certain by asking again is kept where it restarts: others have dropped what leads there.
+#[test]
+fn who_restarts_has_the_state_at_its_anchor() {
+    let mut run = ring(1);
+    run.invoke(0);
+    run.finish();
+    let request = run.net.sent.iter().rev().find_map(|frame| match &frame.message {
+        Message::Request(request) => Some(request.clone()),
+        _ => None,
+    });
+    let request = request.expect("the last one");
+    for _ in 0..20 {
+        run.ask(&request, 0..4);
+        run.pass(100);
+    }
+    let anchored = run.net.hosts[1].notices.iter().rev().find_map(|(_, notice)| match notice {
+        Notice::Anchored { position, root, .. } => Some((*position, *root)),
+        _ => None,
+    });
+    let (position, version) = anchored.expect("it is certain");
+    assert!(!position.is_multiple_of(run.net.cluster.limits.history_interval), "out of turn");
+    // One more, so that the state has gone on.
+    run.invoke(0);
+    run.settle();
+    assert_eq!((run.instances(), run.journals()[1].len()), (vec![1; 4], 2));
+    (0..4).for_each(|id| run.net.restart(id, false));
+    let (before, what) = (run.net.said(r(1), "NODE").len(), TransferMessage::FetchNode { version, node: NodeId::ROOT });
+    run.net.forge(r(3), r(1), Message::Transfer(what));
+    run.settle();
+    assert!(run.net.said(r(1), "NODE").len() > before, "the state at {position} is there");
+    run.finish();
+    run.check();
 }
 
 /// Nothing is committed yet where a ring begins: whoever says that it has executed what they inherited learns nothing
