@@ -2,7 +2,7 @@
 
 use bezant_core::cluster::Limits;
 use bezant_core::digest::{Digest, Domain};
-use bezant_core::service::{Agreed, Asker, Service};
+use bezant_core::service::{Agreed, Asker, Seed, Service};
 use bezant_core::time::Instant;
 use bezant_core::wire::Wire;
 use bezant_postgres::{Answer, CallFailure, Cancel, Database};
@@ -70,7 +70,7 @@ impl Database for Local {
         let ordered = queried.is_none();
         let agreed = Agreed {
             time: Instant(1_795_326_186_000_000),
-            seed: Digest::of(Domain::Trace, &bytes),
+            seed: Seed::new(Digest::of(Domain::Trace, &bytes), 0),
             ..Agreed::default()
         };
         let answer = queried.unwrap_or_else(|| sql.execute(&bytes, &agreed));

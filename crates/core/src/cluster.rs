@@ -51,7 +51,7 @@ pub struct Limits {
     pub checkpoint_interval: u64,
     /// Requests between two checkpoints of an instance that may abort (CHK). Its log holds at most three times as many.
     pub history_interval: u64,
-    /// Most requests in a batch.
+    /// Most requests in a batch; whoever proposes one counts each operation of a bundle.
     pub batch_requests_max: usize,
     /// Most bytes of operations in a batch (a single request may exceed it alone).
     pub batch_bytes_max: usize,

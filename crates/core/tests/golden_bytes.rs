@@ -15,6 +15,7 @@ use bezant_core::dissent::{Scope, Testimony};
 use bezant_core::history::{Boundary, LogEntry};
 use bezant_core::ids::{ClientId, IdentityId, InstanceId, Principal, PublicKey, ReplicaId, Sequence, Timestamp, View};
 use bezant_core::joining::{Ask, CONTROL_SESSION, CookieMessage, Credential, Given, Join, SessionId, Stamp};
+use bezant_core::message::bundle::{self, Results, Single};
 use bezant_core::message::{Firmness, Outcome, Refusal, Reply, Request};
 use bezant_core::notice::Pace;
 use bezant_core::protocols::chain::{ChainMessage, ChainReply};
@@ -55,6 +56,19 @@ fn request() -> Request {
     request.authentication.tags = [Tag::from_bytes([0x7a; 16]); 4].into_iter().collect();
     request.authentication.signature = Some(SIGNATURE);
     request
+}
+
+fn bundle_of_two() -> Message {
+    let operation = bundle::pack(&[Bytes::from_static(b"hi"), Bytes::from_static(b"ho")]);
+    let mut request = Request::new(INSTANCE, CLIENT, TIMESTAMP, false, operation).as_bundle();
+    request.authentication = self::request().authentication;
+    Message::Request(request)
+}
+
+/// A result, and no room for another.
+fn results_of_two() -> Bytes {
+    let singles = vec![Single::Done(Bytes::from_static(b"hi")), Single::Refused(Refusal::NoRoom)];
+    singles.into_iter().collect::<Results>().to_bytes().into()
 }
 
 fn close() -> Message {
@@ -307,10 +321,12 @@ fn paces() -> Vec<(&'static str, Message)> {
 fn messages() -> Vec<(&'static str, Message)> {
     let mut messages = vec![
         ("REQUEST", Message::Request(request())),
+        ("REQUEST that is a bundle", bundle_of_two()),
         ("CLOSE", close()),
         ("REPLY with result", reply(Firmness::Tentative, Outcome::read(Bytes::from_static(b"hi")))),
         ("REPLY with digest", reply(Firmness::Final, Outcome::DoneDigest(DIGEST))),
         ("REPLY with refusal", reply(Firmness::Read, Outcome::Refused(Refusal::NotReadOnly))),
+        ("REPLY to a bundle", reply(Firmness::Final, Outcome::read(results_of_two()))),
         ("REPLY of a closed cluster", reply(Firmness::Final, Outcome::Refused(Refusal::Closed))),
         ("CHECKPOINT", Message::Checkpoint(Box::new(signed(checkpoint())))),
         ("TESTIMONY in outline", Message::Testimony(Box::new(signed(testimony(None))))),

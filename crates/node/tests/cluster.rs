@@ -9,7 +9,7 @@ use bezant_core::message::bundle::BUNDLE_OPERATIONS_MAX;
 use bezant_core::registry::Record;
 use bezant_core::replica::{Replica, ReplicaConfig};
 use bezant_core::services::Counter;
-use bezant_node::client::{CallError, Client, ClientOptions, connect};
+use bezant_node::client::{Call, CallError, Client, ClientOptions, RequestId, connect};
 use bezant_node::log;
 use bezant_node::net::{Channel, ServiceBuild};
 use bezant_node::replica::{Durability, MemoryLog, ReplicaError, ReplicaHandle, ReplicaOptions, Stall, bind, run};
@@ -247,6 +247,63 @@ fn the_primary_dies_and_every_call_is_still_answered() {
     running.kill(0);
     increment(&client, 100);
     assert_eq!(read(&client), 200);
+}
+
+/// The first ones wait until all connections are made.
+#[test]
+fn what_waits_together_leaves_together_and_each_has_its_own_result() {
+    let running = Running::start(ClientAuth::Hybrid, Channel::Plain);
+    let client = running.client();
+    let add = |amount| client.execute(Bytes::copy_from_slice(&Counter::add(amount)), PATIENCE);
+    let calls: Vec<Call> = (0..10).map(|place| add(1 << (4 * place))).collect();
+    let queries: Vec<Call> = (0..3).map(|_| client.query(Bytes::from_static(Counter::READ), PATIENCE)).collect();
+    let writes_as_queries = client.query(Bytes::copy_from_slice(&Counter::add(1)), PATIENCE);
+    let mut sum = 0_u64;
+    for (place, call) in calls.into_iter().enumerate() {
+        sum += 1 << (4 * place);
+        assert_eq!(call.wait().unwrap().as_ref(), sum.to_le_bytes(), "in the order in which they were asked for");
+    }
+    assert!(queries.into_iter().all(|query| query.wait().is_ok()));
+    assert_eq!(writes_as_queries.wait(), Err(CallError::Rejected(Refusal::NotReadOnly)), "and only this one");
+    assert_eq!(read(&client), sum);
+    std::thread::sleep(Duration::from_millis(300));
+    let status = client.status();
+    assert_eq!(status.operations, 15);
+    assert!(status.requests < 8, "{} requests", status.requests);
+}
+
+/// The deadline of one is none for the others, and whoever was told that an outcome is unknown can ask for it later.
+#[test]
+fn operations_of_one_request_end_at_their_own_deadlines() {
+    let mut running = Running::start_on(Some(Directory::new("cluster")), ClientAuth::Mac, Channel::Plain);
+    let client = running.client();
+    increment(&client, 1);
+    running.kill(1);
+    running.kill(3);
+    let add = |deadline| client.execute(Bytes::copy_from_slice(&Counter::add(1)), deadline);
+    let before = client.status().requests;
+    // Its engine wakes for one of them, and may find more.
+    let calls: Vec<Call> = [300, 400, 60_000, 60_000].map(|span| add(Duration::from_millis(span))).into();
+    let mut calls = calls.into_iter();
+    let ids: Vec<RequestId> = calls
+        .by_ref()
+        .take(2)
+        .map(|call| match call.wait() {
+            Err(CallError::Unknown { id, .. }) => id,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_ne!(ids[0], ids[1]);
+    running.restart(1);
+    let counted = |result: Bytes| u64::from_le_bytes(result.as_ref().try_into().unwrap());
+    let mut results: Vec<u64> = calls.map(|call| counted(call.wait().unwrap())).collect();
+    results.extend(ids.iter().map(|id| counted(client.ask_again(*id, PATIENCE).wait().unwrap())));
+    results.sort_unstable();
+    assert_eq!(results, [2, 3, 4, 5], "each is executed once");
+    assert_eq!(client.ask_again(ids[0], PATIENCE).wait(), Err(CallError::Forgotten));
+    assert_eq!(read(&client), 5);
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(client.status().requests > before);
 }
 
 #[test]

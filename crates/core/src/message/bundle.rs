@@ -132,9 +132,17 @@ impl Results {
         self.singles.push(single);
     }
 
-    /// In the order of the operations.
+    /// What came of each operation, in the order of the operations.
     pub fn into_singles(self) -> Vec<Single> {
         self.singles
+    }
+}
+
+impl FromIterator<Single> for Results {
+    fn from_iter<I: IntoIterator<Item = Single>>(singles: I) -> Self {
+        let mut results = Self::default();
+        singles.into_iter().for_each(|single| results.push(single));
+        results
     }
 }
 
@@ -143,9 +151,7 @@ impl Wire for Results {
         encode_list(&self.singles, out);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
-        let singles: Vec<Single> = reader.list(BUNDLE_OPERATIONS_MAX)?;
-        let bytes = singles.iter().map(Single::bytes).sum();
-        Ok(Self { singles, bytes })
+        Ok(reader.list(BUNDLE_OPERATIONS_MAX)?.into_iter().collect())
     }
 }
 
@@ -186,10 +192,9 @@ mod tests {
 
     #[test]
     fn results_come_back_in_order() {
-        let mut results = Results::default();
         let singles =
             vec![Single::Done(Bytes::from_static(b"x")), Single::Refused(Refusal::NoRoom), Single::Done(Bytes::new())];
-        singles.iter().cloned().for_each(|single| results.push(single));
+        let results: Results = singles.iter().cloned().collect();
         let read = Results::from_bytes(results.to_bytes().into()).unwrap();
         assert_eq!(read, results);
         assert_eq!(read.into_singles(), singles);

@@ -295,7 +295,8 @@ impl Pool {
         self.waiting.range(first..).map(|(_, waiting)| &**waiting)
     }
 
-    /// Takes the next requests for a batch: up to the limits, at least one if any waits. What a batch refers to counts
+    /// Takes the next requests for a batch: up to the limits, at least one if any waits. Each operation of a bundle
+    /// counts, for it is executed by itself. What a batch refers to counts
     /// as what stands in it: others have to hold it for as long. They stay in the pool, as proposed, until they are
     /// executed; those that `vouch` leaves unconvinced are dropped.
     pub(in crate::protocols) fn next_batch(
@@ -304,11 +305,12 @@ impl Pool {
         vouch: impl FnOnce(&mut [Request]),
     ) -> Vec<Request> {
         let mut batch = Vec::with_capacity(self.unproposed.len().min(limits.batch_requests_max));
-        let mut bytes = 0;
+        let (mut bytes, mut operations) = (0, 0);
         while let Some(ticket) = self.next_turn() {
             let request = &self.waiting[&self.unproposed[&ticket]].request;
             bytes += request.operation.len();
-            if !batch.is_empty() && (bytes > limits.batch_bytes_max || batch.len() >= limits.batch_requests_max) {
+            operations += request.operation_count();
+            if !batch.is_empty() && (bytes > limits.batch_bytes_max || operations > limits.batch_requests_max) {
                 break;
             }
             batch.push(request.clone());
@@ -393,6 +395,7 @@ fn takes_room(client: ClientId) -> bool {
 mod tests {
     use super::*;
     use crate::ids::{IdentityId, InstanceId};
+    use crate::message::bundle;
     use alloc::vec;
     use bytes::Bytes;
     use proptest::prelude::*;
@@ -423,6 +426,27 @@ mod tests {
         pool.executed(ClientId { identity: IdentityId(1), session: 0 }, Timestamp(1));
         pool.forget_proposals();
         assert_eq!(sessions(pool.next_batch(&limits, |_| ())), [1, 2, 3]);
+    }
+
+    /// Each is executed by itself: a batch of bundles takes as long as one of as many requests.
+    #[test]
+    fn operations_of_bundles_count_in_a_batch() {
+        let limits = Limits { batch_requests_max: 5, ..Limits::default() };
+        let mut pool = Pool::default();
+        for (session, operations) in [(0, 2), (1, 3), (2, 1), (3, 9), (4, 1)] {
+            let client = ClientId { identity: IdentityId(1), session };
+            let mut request = match operations {
+                1 => Request::new(InstanceId(1), client, Timestamp(1), false, Bytes::new()),
+                _ => {
+                    let bundle = bundle::pack(&vec![Bytes::new(); operations]);
+                    Request::new(InstanceId(1), client, Timestamp(1), false, bundle).as_bundle()
+                }
+            };
+            request.vouched = Vouched::Mac;
+            assert_eq!(pool.add(request, None, &limits), Ok(true));
+        }
+        let mut sessions = || pool.next_batch(&limits, |_| ()).iter().map(|r| r.client.session).collect::<Vec<_>>();
+        assert_eq!([sessions(), sessions(), sessions(), sessions()], [vec![0, 1], vec![2], vec![3], vec![4]]);
     }
 
     /// What backups refuse in a batch, no correct primary puts there.

@@ -208,7 +208,7 @@ pub(super) const LIMITS: &[Limit] = &[
         "Batches between two checkpoints. Twice as many may be in flight above a stable one."),
     limit!(history_interval, count "requests", 1, 65_536,
         "Requests between two checkpoints of quorum, zlight and chain. At most three times as many are in their log."),
-    limit!(batch_requests_max, count "requests", 1, 16_384, "Most requests in a batch."),
+    limit!(batch_requests_max, count "requests", 1, 16_384, "Most requests in a batch, or operations."),
     limit!(batch_bytes_max, count "bytes", 1, BATCH_BYTES_MAX,
         "Most bytes of operations in a batch. A single request may exceed it alone."),
     limit!(batches_in_flight_max, count "batches", 1, 1_024,

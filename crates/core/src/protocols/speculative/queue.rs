@@ -103,10 +103,12 @@ impl Queue {
     pub(crate) fn take_bytes(&mut self, limits: &Limits, most: u64, bytes_max: usize) -> Vec<Request> {
         let most = usize::try_from(most).unwrap_or(usize::MAX).min(limits.batch_requests_max).min(BATCH_MAX);
         let bytes_max = bytes_max.min(limits.batch_bytes_max);
-        let (mut batch, mut bytes) = (Vec::new(), 0);
+        let (mut batch, mut bytes, mut operations) = (Vec::new(), 0, 0);
         while let Some((&ticket, next)) = self.requests.first_key_value() {
             bytes += next.1.operation.len();
-            if batch.len() >= most || (bytes > bytes_max && !batch.is_empty()) {
+            operations += next.1.operation_count();
+            let is_long = bytes > bytes_max || operations > limits.batch_requests_max;
+            if batch.len() >= most || (is_long && !batch.is_empty()) {
                 break;
             }
             batch.extend(self.remove(ticket));
