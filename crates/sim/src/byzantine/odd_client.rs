@@ -56,13 +56,14 @@ impl ClientBehaviour for OddClient {
 /// Another bundle of the same operations under the same timestamp, one of them alone, or their bytes as one operation.
 fn rebundled(rng: &mut Rng, request: &Request, form: impl FnOnce(Bytes) -> Request) -> Request {
     let mut operations = request.operations();
-    match rng.below(4) {
-        0 => form(request.operation.clone()),
-        1 => form(operations.swap_remove(0)),
+    let choice = rng.below(4);
+    let lie = form(match choice {
+        1 => operations.swap_remove(0),
         2 => {
             operations.reverse();
-            form(bundle::pack(&operations)).as_bundle()
+            bundle::pack(&operations)
         }
-        _ => form(request.operation.clone()).as_bundle(),
-    }
+        _ => request.operation.clone(),
+    });
+    if choice > 1 && Request::may_be_bundle(lie.client) { lie.as_bundle() } else { lie }
 }
