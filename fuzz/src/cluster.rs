@@ -10,7 +10,7 @@ use bezant_core::cluster::Cluster;
 use bezant_core::digest::Digest;
 use bezant_core::ids::{ClientId, Principal, ReplicaId, Sequence, Timestamp};
 use bezant_core::machine::{Destination, Effect, Input, Machine, Outbox};
-use bezant_core::message::Request;
+use bezant_core::message::{Request, bundle};
 use bezant_core::protocols::pbft::{Ordering, PbftMessage};
 use bezant_core::registry::{Message, ReplicaTimer};
 use bezant_core::replica::{Replica, ReplicaConfig};
@@ -101,9 +101,13 @@ impl World {
         let choice = script.byte();
         self.timestamp += u64::from(choice & 1);
         let client = ClientId { session: u32::from(choice >> 1 & 1), ..CLIENT };
-        let operation = Bytes::from(vec![script.byte(); usize::from(choice >> 2 & 1)]);
+        let byte = script.byte();
+        let operation = Bytes::from(vec![byte; usize::from(choice >> 2 & 1)]);
+        let is_bundle = byte > 0x7f;
+        let operation = if is_bundle { bundle::pack(&[operation.clone(), operation]) } else { operation };
         let instance = self.nodes[0].replica.instance();
         let request = Request::new(instance, client, Timestamp(self.timestamp), choice & 8 != 0, operation);
+        let request = if is_bundle { request.as_bundle() } else { request };
         let message = Message::Request(request.authenticate(&self.cluster, &self.client));
         let receivers = choice >> 4;
         for id in self.cluster.replicas.iter().filter(|id| receivers >> id.0 & 1 == 0) {

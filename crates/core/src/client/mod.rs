@@ -168,6 +168,11 @@ impl Client {
         &self.keyring
     }
 
+    /// The number of the request that is outstanding, if one is.
+    pub fn asked(&self) -> Option<Timestamp> {
+        self.call.as_ref().map(|call| call.request.timestamp)
+    }
+
     /// Whether a request is outstanding.
     pub const fn is_busy(&self) -> bool {
         self.call.is_some() || self.joining.is_some()

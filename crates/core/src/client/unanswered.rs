@@ -24,9 +24,11 @@
 //! waits with it as with a read: fewer than f+1 correct ones can be kept from both committing and undoing that batch
 //! (`protocols/pbft/status.rs`), so f+1 others remain.
 
-use super::{Client, Completed, Completion};
+use super::{Answer, Client, Completed, Completion};
+use crate::ids::ReplicaId;
 use crate::machine::Outbox;
 use crate::time::Instant;
+use alloc::vec::Vec;
 
 impl Client {
     pub(super) fn on_deadline(&mut self, now: Instant, out: &mut Outbox<Self>) {
@@ -43,8 +45,14 @@ impl Client {
 
     /// Whether it was executed, or will be, stays unknown.
     pub(super) fn give_up(&mut self, now: Instant, out: &mut Outbox<Self>) {
+        let answers = self.answers();
         let Some(call) = self.call.take() else { return };
         let over = self.over(call.request.timestamp, Completion::Unknown, now - call.submitted);
-        out.notify(Completed { answers: call.answers(self.asked.replicas, None), ..over });
+        out.notify(Completed { answers, ..over });
+    }
+
+    /// What each replica has said so far about the request that is outstanding, if one is.
+    pub fn answers(&self) -> Vec<(ReplicaId, Answer)> {
+        self.call.as_ref().map_or_else(Vec::new, |call| call.answers(self.asked.replicas, None))
     }
 }

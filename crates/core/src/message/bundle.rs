@@ -5,9 +5,9 @@
 //! others: each is executed by itself, in turn, with its own agreed seed, its own bound, and a result or refusal of its
 //! own.
 //!
-//! **Bounds.** A bundle has 2 to [`BUNDLE_OPERATIONS_MAX`] operations, and is itself no longer than one operation may
-//! be. Its results share one reply: once they are longer than [`RESULTS_BYTES_MAX`] the operations after them are not
-//! executed, and refused as [`Refusal::NoRoom`]. Who asked for them asks again.
+//! **Bounds.** A bundle has 2 to [`BUNDLE_OPERATIONS_MAX`] operations, or [`QUERIES_MAX`] queries, and is itself no
+//! longer than one operation may be. Its results share one reply: once they are longer than [`RESULTS_BYTES_MAX`] the
+//! operations after them are not executed, and refused as [`Refusal::NoRoom`]. Who asked for them asks again.
 //!
 //! Bytes that are no bundle are no request: nothing that was decoded has to be checked again.
 
@@ -20,9 +20,14 @@ use bytes::Bytes;
 /// Most operations in a bundle.
 pub const BUNDLE_OPERATIONS_MAX: usize = 64;
 
-/// Results of a bundle that are longer than this together, in bytes, leave no room for one more: the last one may be as
-/// long as a result may be, and all of them fit into a frame.
-pub const RESULTS_BYTES_MAX: usize = RESULT_BYTES_MAX / 2;
+/// Results of a bundle that are longer than this together, in bytes, leave no room for one more. The last one may be as
+/// long as a result may be, and all of them fit into a frame. The client table keeps them: a few bundles must not evict
+/// the other sessions of an identity.
+pub const RESULTS_BYTES_MAX: usize = RESULT_BYTES_MAX / 16;
+
+/// Most operations in a bundle that is answered at once, without an order: they are answered in one step, and meanwhile
+/// a replica does nothing else.
+pub const QUERIES_MAX: usize = 16;
 
 /// Bytes that an operation takes in a bundle beside its own.
 pub const BUNDLE_OVERHEAD: usize = 4;

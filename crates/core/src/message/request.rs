@@ -292,7 +292,10 @@ impl Request {
         let form = Form::decode(reader)?;
         let operation = reader.payload(FRAME_BYTES_MAX)?;
         if form.is_bundle {
-            bundle::count(&operation)?;
+            let count = bundle::count(&operation)?;
+            if form.manner == Manner::Query && count > bundle::QUERIES_MAX {
+                return Err(WireError::TooLong);
+            }
             if !Self::may_be_bundle(client) {
                 return Err(WireError::NotCanonical);
             }
@@ -400,8 +403,10 @@ impl fmt::Display for Request {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::bundle::QUERIES_MAX;
     use crate::testing::net::INSTANCE;
     use alloc::string::ToString;
+    use alloc::vec;
 
     fn request(identity: IdentityId, session: u32, operation: Bytes) -> Request {
         let client = ClientId { identity, session };
@@ -445,6 +450,19 @@ mod tests {
         for bundle in [4, 5, 6] {
             bytes[form] = bundle;
             assert!(Request::from_bytes(bytes.clone().into()).is_err(), "{bundle}");
+        }
+    }
+
+    /// What a replica answers in one step.
+    #[test]
+    fn few_queries_make_a_bundle() {
+        for (count, few) in [(QUERIES_MAX, true), (QUERIES_MAX + 1, false)] {
+            let mut bytes = request(IdentityId(1), 0, bundle::pack(&vec![Bytes::new(); count])).to_bytes();
+            let form = form_of(&bytes);
+            for (manner, is_one) in [(4, true), (5, few), (6, true)] {
+                bytes[form] = manner;
+                assert_eq!(Request::from_bytes(bytes.clone().into()).is_ok(), is_one, "{count} {manner}");
+            }
         }
     }
 

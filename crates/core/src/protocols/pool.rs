@@ -304,19 +304,30 @@ impl Pool {
         limits: &Limits,
         vouch: impl FnOnce(&mut [Request]),
     ) -> Vec<Request> {
+        self.next_of(limits, limits.batch_requests_max, vouch)
+    }
+
+    /// The same, with at most so many requests.
+    pub(in crate::protocols) fn next_of(
+        &mut self,
+        limits: &Limits,
+        most: usize,
+        vouch: impl FnOnce(&mut [Request]),
+    ) -> Vec<Request> {
         let mut batch = Vec::with_capacity(self.unproposed.len().min(limits.batch_requests_max));
         let (mut bytes, mut operations) = (0, 0);
         while let Some(ticket) = self.next_turn() {
             let request = &self.waiting[&self.unproposed[&ticket]].request;
             bytes += request.operation.len();
             operations += request.operation_count();
-            if !batch.is_empty() && (bytes > limits.batch_bytes_max || operations > limits.batch_requests_max) {
+            let is_long = bytes > limits.batch_bytes_max || operations > limits.batch_requests_max;
+            if !batch.is_empty() && (is_long || batch.len() >= most) {
                 break;
             }
             batch.push(request.clone());
             self.unproposed.remove(&ticket);
         }
-        assert!(batch.len() <= limits.batch_requests_max.max(1), "a batch has as many requests as it may");
+        assert!(batch.len() <= limits.batch_requests_max.min(most).max(1), "a batch has as many requests as it may");
         vouch(&mut batch);
         batch.retain(|request| {
             let vouched = request.vouched != Vouched::No;

@@ -102,13 +102,16 @@ impl<S: Service> Ledger<S> {
         estate.checkpoint();
     }
 
-    /// The checkpoint at a position that was executed, taken again if it is not there (any more): by going back, and
-    /// forth again as far as it was. `None` if the state cannot be had there.
-    pub fn checkpoint_at(&mut self, cluster: &Cluster, position: u64) -> Option<Boundary> {
-        let executed = self.estate.executed().0;
+    /// Whether this checkpoint is this replica's as well, somewhere in what it has executed. If it was not taken, or
+    /// not kept, it is taken again: by going back, and forth again as far as it was.
+    pub fn takes_again(&mut self, cluster: &Cluster, boundary: Boundary) -> bool {
+        let (position, executed) = (boundary.position, self.estate.executed().0);
+        if self.log.history_at(position) != Some(boundary.history) {
+            return false;
+        }
         if self.estate.version(Sequence(position)).is_none() {
             if position > executed || !self.reaches(position) {
-                return None;
+                return false;
             }
             self.go_back_to(position);
             self.catch_up_to(cluster, position);
@@ -120,10 +123,11 @@ impl<S: Service> Ledger<S> {
                 estate.execute_entry(cluster, logged, |_, _| ());
             }
         }
-        let (root, history) = (self.estate.version(Sequence(position))?.root(), self.log.history_at(position)?);
-        let boundary = Boundary { position, history, root };
-        self.log.learn(boundary);
-        Some(boundary)
+        let is_same = self.estate.version(Sequence(position)).is_some_and(|tree| tree.root() == boundary.root);
+        if is_same {
+            self.log.learn(boundary);
+        }
+        is_same
     }
 
     /// Takes a checkpoint of the state as far as it is executed.

@@ -3,8 +3,9 @@
 
 use bezant_core::client::{Completion, Read, Submit};
 use bezant_core::cluster::Limits;
+use bezant_core::ids::Timestamp;
 use bezant_core::message::Refusal;
-use bezant_core::message::bundle::{self, BUNDLE_OPERATIONS_MAX, BUNDLE_OVERHEAD, Results, Single};
+use bezant_core::message::bundle::{self, BUNDLE_OPERATIONS_MAX, BUNDLE_OVERHEAD, QUERIES_MAX, Results, Single};
 use bezant_core::time::Instant;
 use bezant_core::wire::Wire;
 use bytes::Bytes;
@@ -36,14 +37,15 @@ pub(super) struct Carried {
 enum State {
     /// Somebody waits for it, under this number.
     Awaited(u64),
-    /// Whoever waited was told that its outcome is unknown.
-    Unknown,
+    /// Whoever waited was told that the outcome of it, in the request with this number, is unknown.
+    Unknown(Timestamp),
     /// Whoever waited knows what came of it.
     Known,
 }
 
 impl Carried {
     pub(super) fn new(asked: Operation, since: Instant) -> Self {
+        assert!(!asked.submit.is_bundle, "bundles are made here");
         Self { submit: asked.submit, since, has_place: true, state: State::Awaited(asked.token) }
     }
 
@@ -51,8 +53,14 @@ impl Carried {
         matches!(self.state, State::Awaited(_))
     }
 
-    pub(super) const fn is_unknown(&self) -> bool {
-        matches!(self.state, State::Unknown)
+    /// Whether somebody was told that the outcome is unknown, and nothing since.
+    pub(super) const fn is_told_nothing(&self) -> bool {
+        matches!(self.state, State::Unknown(_))
+    }
+
+    /// The same, of the request with this number.
+    pub(super) fn is_unknown(&self, timestamp: Timestamp) -> bool {
+        self.state == State::Unknown(timestamp)
     }
 
     /// Whether whoever waits for it waits no longer.
@@ -62,14 +70,18 @@ impl Carried {
 
     /// Somebody waits for it again.
     pub(super) fn ask_again(&mut self, token: u64, now: Instant, deadline: Option<Instant>) {
-        assert!(self.is_unknown(), "what is known is not asked for again");
+        assert!(self.is_told_nothing(), "what is known is not asked for again");
         (self.state, self.since, self.submit.deadline) = (State::Awaited(token), now, deadline);
     }
 
-    /// Its request has ended. Returns who waits for it, if somebody does.
-    pub(super) const fn end(&mut self, unknown: bool) -> Option<u64> {
+    /// Whoever waits for it is told, perhaps that the outcome in the request with some number is unknown. Returns who
+    /// that is, if somebody waits.
+    pub(super) const fn end(&mut self, unknown: Option<Timestamp>) -> Option<u64> {
         let State::Awaited(token) = self.state else { return None };
-        self.state = if unknown { State::Unknown } else { State::Known };
+        self.state = match unknown {
+            Some(timestamp) => State::Unknown(timestamp),
+            None => State::Known,
+        };
         Some(token)
     }
 }
@@ -89,13 +101,14 @@ impl Bounds {
     }
 
     /// Divides operations into requests, each of one kind and in their order.
-    pub(super) fn divide(self, asked: Vec<Operation>) -> Vec<Vec<Operation>> {
-        let mut requests: Vec<(usize, Vec<Operation>)> = Vec::new();
+    pub(super) fn divide(self, asked: Vec<Carried>) -> Vec<Vec<Carried>> {
+        let mut requests: Vec<(usize, Vec<Carried>)> = Vec::new();
         for asked in asked {
             let more = BUNDLE_OVERHEAD + asked.submit.operation.len();
-            let fits = |(bytes, request): &&mut (usize, Vec<Operation>)| {
+            let fits = |(bytes, request): &&mut (usize, Vec<Carried>)| {
+                let most = if request[0].submit.read_only { self.operations.min(QUERIES_MAX) } else { self.operations };
                 bytes.saturating_add(more) <= self.bytes
-                    && request.len() < self.operations
+                    && request.len() < most
                     && is_plain(&request[0].submit)
                     && is_plain(&asked.submit)
             };
@@ -118,10 +131,12 @@ const fn is_plain(submit: &Submit) -> bool {
     matches!(submit.read, Read::Quorum)
 }
 
-/// The request that carries these operations, until the first of them waits no longer.
+/// The request that carries these operations, as long as somebody waits for one of them.
 pub(super) fn submit(carried: &[Carried]) -> Submit {
-    let awaited = carried.iter().filter(|carried| carried.is_awaited());
-    let deadline = awaited.filter_map(|carried| carried.submit.deadline).min();
+    let awaited = || carried.iter().filter(|carried| carried.is_awaited());
+    let for_ever = awaited().any(|carried| carried.submit.deadline.is_none());
+    let last = awaited().filter_map(|carried| carried.submit.deadline).max();
+    let deadline = last.filter(|_| !for_ever);
     let first = carried[0].submit.clone();
     if carried.len() == 1 {
         return Submit { deadline, ..first };
@@ -153,13 +168,14 @@ pub(super) fn singles(result: &Completion, count: usize) -> Vec<Option<Completio
 mod tests {
     use super::*;
 
-    fn asked(token: u64, bytes: usize, read_only: bool, read: Read) -> Operation {
+    fn asked(token: u64, bytes: usize, read_only: bool, read: Read) -> Carried {
         let operation = vec![0; bytes].into();
-        Operation { token, submit: Submit { operation, is_bundle: false, read_only, read, deadline: None } }
+        let submit = Submit { operation, is_bundle: false, read_only, read, deadline: None };
+        Carried::new(Operation { token, submit }, Instant(0))
     }
 
-    fn tokens(of: &[Vec<Operation>]) -> Vec<Vec<u64>> {
-        of.iter().map(|request| request.iter().map(|asked| asked.token).collect()).collect()
+    fn tokens(mut of: Vec<Vec<Carried>>) -> Vec<Vec<u64>> {
+        of.iter_mut().map(|request| request.iter_mut().filter_map(|carried| carried.end(None)).collect()).collect()
     }
 
     #[test]
@@ -167,11 +183,11 @@ mod tests {
         let bounds = Bounds::new(&Limits::default(), 3);
         let write = |token| asked(token, 10, false, Read::Quorum);
         let query = |token| asked(token, 10, true, Read::Quorum);
-        assert_eq!(tokens(&bounds.divide(vec![write(1)])), [[1]]);
+        assert_eq!(tokens(bounds.divide(vec![write(1)])), [[1]]);
         let mixed = vec![write(1), query(2), write(3), write(4), query(5), write(6)];
-        assert_eq!(tokens(&bounds.divide(mixed)), [vec![1, 3, 4], vec![2, 5], vec![6]]);
+        assert_eq!(tokens(bounds.divide(mixed)), [vec![1, 3, 4], vec![2, 5], vec![6]]);
         let few = vec![asked(1, 10, true, Read::One), asked(2, 10, true, Read::One), query(3)];
-        assert_eq!(tokens(&bounds.divide(few)), [[1], [2], [3]]);
+        assert_eq!(tokens(bounds.divide(few)), [[1], [2], [3]]);
     }
 
     #[test]
@@ -181,22 +197,28 @@ mod tests {
         let write = |token, bytes| asked(token, bytes, false, Read::Quorum);
         let mixed = vec![write(1, 40), write(2, 40), write(3, 100), write(4, 1)];
         let divided = bounds.divide(mixed);
-        assert_eq!(tokens(&divided), [vec![1, 2], vec![3], vec![4]]);
-        let packed = submit(&divided[0].iter().cloned().map(|it| Carried::new(it, Instant(0))).collect::<Vec<_>>());
+        let packed = submit(&divided[0]);
         assert!(packed.is_bundle && packed.operation.len() <= limits.operation_bytes_max);
+        assert_eq!(tokens(divided), [vec![1, 2], vec![3], vec![4]]);
     }
 
     #[test]
-    fn a_request_lasts_until_the_first_deadline_of_those_who_wait() {
-        let carried = |token, deadline| {
-            let mut asked = asked(0, 1, false, Read::Quorum);
-            asked.submit.deadline = Some(Instant(deadline));
-            Carried::new(Operation { token, ..asked }, Instant(0))
+    fn a_request_lasts_until_the_last_deadline_of_those_who_wait() {
+        let carried = |token, deadline: Option<u64>| {
+            let mut carried = asked(token, 1, false, Read::Quorum);
+            carried.submit.deadline = deadline.map(Instant);
+            carried
         };
-        let mut carried = [carried(0, 1), carried(1, 9), carried(2, 5)];
-        assert_eq!(carried[0].end(true), Some(0));
-        assert_eq!(submit(&carried).deadline, Some(Instant(5)));
-        assert!(!carried[0].is_late(Instant(7)) && !carried[1].is_late(Instant(7)) && carried[2].is_late(Instant(7)));
+        let mut carried = [carried(0, None), carried(1, Some(9)), carried(2, Some(5)), carried(3, Some(11))];
+        assert_eq!(submit(&carried).deadline, None);
+        assert_eq!(carried[0].end(Some(Timestamp(7))), Some(0));
+        assert_eq!(submit(&carried).deadline, Some(Instant(11)));
+        assert_eq!(carried[3].end(None), Some(3));
+        assert_eq!(submit(&carried).deadline, Some(Instant(9)));
+        let late = carried.each_ref().map(|carried| carried.is_late(Instant(7)));
+        assert_eq!(late, [false, false, true, false]);
+        assert!(carried[0].is_unknown(Timestamp(7)) && !carried[0].is_unknown(Timestamp(8)));
+        assert!(carried[0].is_told_nothing() && !carried[3].is_told_nothing());
     }
 
     #[test]

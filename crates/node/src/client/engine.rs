@@ -1,10 +1,8 @@
 //! The engine: many logical clients over few connections, on one thread.
 
 use super::ClientOptions;
-use super::bundling::{self, Bounds, Carried, Operation};
-use super::call::RequestId;
-use super::driver::{Again, Driver, Finished};
-use super::explanation;
+use super::bundling::{Bounds, Carried};
+use super::driver::Driver;
 use super::handle::{EngineHandle, EngineStatus};
 use super::membership::Membership;
 use crate::config::Place;
@@ -12,7 +10,7 @@ use crate::net::clock::{Clock, until};
 use crate::net::{Dialer, Event, Hub, HubOptions, Lane, LinkId, Peer, Target};
 use crate::replica::CpuTime;
 use bezant_core::auth::Keyring;
-use bezant_core::client::{Client as Logical, ClientTimer, Completed, Completion};
+use bezant_core::client::{Client as Logical, ClientTimer, Completed};
 use bezant_core::cluster::Cluster;
 use bezant_core::ids::{ClientId, Principal, ReplicaId, Timestamp};
 use bezant_core::machine::{Destination, Effect, Input, Machine, Outbox};
@@ -63,23 +61,25 @@ pub(super) struct Session {
     pub(super) machine: Logical,
     timers: Vec<(ClientTimer, Instant)>,
     /// What its request carries, or carried while somebody may want to know what came of it.
-    carried: Vec<Carried>,
-    /// The number of that request, once its outcome was unknown.
-    unknown: Option<Timestamp>,
+    pub(super) carried: Vec<Carried>,
+    /// The number of its last request that has ended.
+    pub(super) ended: Timestamp,
+    /// When it is to be looked whether somebody waits no longer for what it carries.
+    pub(super) look_at: Option<Instant>,
 }
 
 /// What is free on a connection.
 #[derive(Debug, Default)]
-struct Room {
+pub(super) struct Room {
     /// Sessions.
-    idle: Vec<usize>,
+    pub(super) idle: Vec<usize>,
     /// Free sessions that are not used while others are: nobody knows what came of all that their last request carried.
     /// Oldest first.
-    kept: VecDeque<usize>,
+    pub(super) kept: VecDeque<usize>,
     /// Operations that may be under way besides those that are.
-    places: usize,
-    /// What came back for want of room in its reply. Each has a place.
-    again: Vec<Operation>,
+    pub(super) places: usize,
+    /// What was not executed for want of room in a reply, and how its request ended.
+    pub(super) again: Vec<(Carried, Completed)>,
 }
 
 #[derive(Debug)]
@@ -92,7 +92,7 @@ pub(super) struct Engine<D> {
     keyring: Rc<Keyring>,
     pub(super) driver: D,
     /// By connection, then replica.
-    dialers: Vec<Vec<Dialer>>,
+    pub(super) dialers: Vec<Vec<Dialer>>,
     links: BTreeMap<LinkId, (usize, ReplicaId)>,
     links_up: usize,
     pub(super) sessions: Vec<Session>,
@@ -101,8 +101,10 @@ pub(super) struct Engine<D> {
     pub(super) sessions_per_connection: usize,
     pub(super) first_session: u32,
     /// By connection.
-    rooms: Vec<Room>,
-    bounds: Bounds,
+    pub(super) rooms: Vec<Room>,
+    pub(super) bounds: Bounds,
+    /// When which session's [`Session::look_at`] is.
+    pub(super) looks: BTreeSet<(Instant, usize)>,
     timers: BTreeSet<(Instant, usize, ClientTimer)>,
     pub(super) outbox: Outbox<Logical>,
     encoded: Rope,
@@ -110,8 +112,8 @@ pub(super) struct Engine<D> {
     settled: bool,
     passes: u64,
     rejected: u64,
-    requests: u64,
-    operations: u64,
+    pub(super) requests: u64,
+    pub(super) operations: u64,
 }
 
 impl<D: Driver> Engine<D> {
@@ -137,7 +139,7 @@ impl<D: Driver> Engine<D> {
                 Some(identity) => Logical::new(cluster, keyring, ClientId { identity, session: first + number as u32 }),
                 None => Logical::stranger(cluster, keyring),
             };
-            Session { machine, timers: Vec::new(), carried: Vec::new(), unknown: None }
+            Session { machine, timers: Vec::new(), carried: Vec::new(), ended: Timestamp(0), look_at: None }
         };
         let room = |connection: usize| Room {
             idle: (connection * per_connection..(connection + 1) * per_connection).rev().collect(),
@@ -161,6 +163,7 @@ impl<D: Driver> Engine<D> {
             sessions_per_connection: per_connection,
             first_session: first,
             rooms: (0..options.connections()).map(room).collect(),
+            looks: BTreeSet::new(),
             bounds: Bounds::new(&cluster.limits, options.bundle_operations_max),
             timers: BTreeSet::new(),
             outbox: Outbox::new(),
@@ -224,6 +227,7 @@ impl<D: Driver> Engine<D> {
             }
         }
         self.fire_timers();
+        self.look();
         self.feed();
         self.hub.flush();
     }
@@ -276,8 +280,9 @@ impl<D: Driver> Engine<D> {
 
     fn next_timer(&self) -> Option<Instant> {
         let timer = self.timers.first().map(|(at, ..)| *at);
+        let look = self.looks.first().map(|(at, _)| *at);
         let grace = (!self.settled).then_some(self.start + CONNECT_GRACE);
-        [timer, grace].into_iter().flatten().min()
+        [timer, look, grace].into_iter().flatten().min()
     }
 
     /// No more than are set now, even if a machine sets one again for a time that has passed.
@@ -308,11 +313,15 @@ impl<D: Driver> Engine<D> {
         while let Some(again) = self.driver.again() {
             self.ask_again(&again);
         }
+        self.give_back();
         if !self.settled {
             return;
         }
         self.join();
-        for connection in 0..self.rooms.len() {
+        // No connection is always the first.
+        let first = self.passes as usize;
+        for turn in 0..self.rooms.len() {
+            let connection = (first + turn) % self.rooms.len();
             while self.may_ask() {
                 let asked = self.gather(connection);
                 if asked.is_empty() {
@@ -325,62 +334,7 @@ impl<D: Driver> Engine<D> {
         }
     }
 
-    /// What waits for a connection: no more than it has sessions for, were each operation a request of its own.
-    fn gather(&mut self, connection: usize) -> Vec<Operation> {
-        let room = &mut self.rooms[connection];
-        let most = room.idle.len();
-        let mut asked: Vec<Operation> = room.again.drain(..most.min(room.again.len())).collect();
-        while asked.len() < most
-            && room.places > 0
-            && let Some(next) = self.driver.next(self.now)
-        {
-            room.places -= 1;
-            asked.push(next);
-        }
-        asked
-    }
-
-    fn ask(&mut self, connection: usize, request: Vec<Operation>) {
-        let session = self.rooms[connection].idle.pop().expect("there are as many sessions as operations");
-        self.requests += 1;
-        self.operations += request.len() as u64;
-        let carried: Vec<Carried> = request.into_iter().map(|asked| Carried::new(asked, self.now)).collect();
-        let submit = bundling::submit(&carried);
-        let Session { carried: carries, unknown, .. } = &mut self.sessions[session];
-        (*carries, *unknown) = (carried, None);
-        self.step(session, Input::Command(submit));
-    }
-
-    /// Asks for what came of an operation: with its whole request, which is executed at most once.
-    fn ask_again(&mut self, again: &Again) {
-        let RequestId { client, timestamp, place } = again.id;
-        let is_its = |session: &Session| session.machine.id() == client && session.unknown == Some(timestamp);
-        let session = self.sessions.iter().position(is_its);
-        let carried = session.and_then(|session| self.sessions[session].carried.get_mut(place as usize));
-        let (Some(session), Some(carried)) = (session, carried.filter(|carried| carried.is_unknown())) else {
-            return self.driver.on_forgotten(again.token);
-        };
-        carried.ask_again(again.token, self.now, again.deadline);
-        let room = &mut self.rooms[session / self.sessions_per_connection];
-        // Two operations of one request may both be asked for again: the second waits with the first, and as long.
-        if !self.sessions[session].machine.is_busy() {
-            room.kept.retain(|kept| *kept != session);
-            room.idle.retain(|idle| *idle != session);
-            self.go_on(session, timestamp);
-        }
-    }
-
-    /// Asks again for what some still wait for.
-    fn go_on(&mut self, session: usize, timestamp: Timestamp) {
-        let Session { machine, carried, unknown, .. } = &mut self.sessions[session];
-        *unknown = Some(timestamp);
-        let submit = bundling::submit(carried);
-        let mut outbox = std::mem::take(&mut self.outbox);
-        machine.ask_again(self.now, (machine.id(), timestamp), submit, &mut outbox);
-        self.carry_out(session, outbox);
-    }
-
-    fn step(&mut self, session: usize, input: Input<Logical>) {
+    pub(super) fn step(&mut self, session: usize, input: Input<Logical>) {
         let mut outbox = std::mem::take(&mut self.outbox);
         self.sessions[session].machine.step(self.now, input, &mut outbox);
         self.carry_out(session, outbox);
@@ -410,52 +364,6 @@ impl<D: Driver> Engine<D> {
         self.outbox = outbox;
         if let Some(completed) = ended {
             self.end(session, &completed);
-        }
-    }
-
-    /// A session's request has ended.
-    pub(super) fn end(&mut self, session: usize, completed: &Completed) {
-        let now = self.now;
-        let dialers = self.dialers.get(self.connection_of(session)).map_or(&[][..], Vec::as_slice);
-        let explanation = explanation::of(completed, dialers);
-        let carried = &mut self.sessions[session].carried;
-        let some_wait_on = carried.iter().any(|it| it.is_awaited() && !it.is_late(now));
-        // The deadline of some is no reason for the others to give up.
-        let goes_on =
-            completed.result == Completion::Unknown && some_wait_on && carried.iter().any(|it| it.is_late(now));
-        let results = bundling::singles(&completed.result, carried.len());
-        let room = &mut self.rooms[session / self.sessions_per_connection];
-        for ((place, carried), result) in (0..).zip(carried).zip(results) {
-            if goes_on && !carried.is_late(now) {
-                continue;
-            }
-            match result {
-                Some(result) => {
-                    let Some(token) = carried.end(result == Completion::Unknown) else { continue };
-                    room.places += usize::from(std::mem::take(&mut carried.has_place));
-                    let completed = Completed { result, latency: now - carried.since, ..completed.clone() };
-                    self.driver.on_finished(Finished { token, place, completed, explanation: explanation.clone() });
-                }
-                None => room
-                    .again
-                    .extend(carried.end(false).map(|token| Operation { token, submit: carried.submit.clone() })),
-            }
-        }
-        if goes_on { self.go_on(session, completed.timestamp) } else { self.free(session, completed.timestamp) }
-    }
-
-    fn free(&mut self, session: usize, timestamp: Timestamp) {
-        let room = &mut self.rooms[session / self.sessions_per_connection];
-        let Session { carried, unknown, .. } = &mut self.sessions[session];
-        if !D::KEEPS_UNKNOWN || !carried.iter().any(Carried::is_unknown) {
-            carried.clear();
-            *unknown = None;
-            return room.idle.push(session);
-        }
-        *unknown = Some(timestamp);
-        room.kept.push_back(session);
-        if room.kept.len() > self.sessions_per_connection / 2 {
-            room.idle.extend(room.kept.pop_front());
         }
     }
 

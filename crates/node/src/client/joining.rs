@@ -100,6 +100,7 @@ impl<D: Driver> Engine<D> {
             if let Some(completed) = ended {
                 self.end(session, &completed);
             }
+            self.forget_carried(session);
         }
     }
 

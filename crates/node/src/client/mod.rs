@@ -27,6 +27,7 @@
 mod access;
 mod bundling;
 mod call;
+mod carrying;
 mod closing;
 mod driver;
 mod engine;

@@ -64,6 +64,7 @@ impl Crowd {
         let request = |session: u64, number: u64| {
             let client = ClientId { session: session as u32, ..of.client };
             let request = Request::new(of.instance, client, Timestamp(number), false, of.operation.clone());
+            let request = if of.is_bundle() { request.as_bundle() } else { request };
             request.authenticate(cluster, keyring)
         };
         let mut said = Vec::new();

@@ -53,6 +53,7 @@ impl ManySessions {
             0 | 1 => {
                 // The liars' keys are its own: what it writes there is nobody's business.
                 let request = Request::new(instance, client, timestamp, false, of.operation.clone());
+                let request = if of.is_bundle() { request.as_bundle() } else { request };
                 let mut request = request.authenticate(cluster, keyring);
                 if rng.per_mille(self.spoilt) {
                     // One replica on the way finds that it cannot be its client's.

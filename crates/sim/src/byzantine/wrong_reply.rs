@@ -6,6 +6,7 @@ use super::{Behaviour, Liar};
 use crate::rng::Rng;
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::ids::{ClientId, Principal, Sequence, Timestamp, View};
+use bezant_core::message::bundle::Results;
 use bezant_core::message::{Firmness, Outcome, Refusal, Reply};
 use bezant_core::registry::Message;
 use bezant_core::services::kv::KvResult;
@@ -44,8 +45,17 @@ fn nothing() -> Bytes {
     KvResult::Value(None).to_bytes().into()
 }
 
+/// The results of a bundle, each for another operation.
+fn mixed_up(outcome: &Outcome) -> Option<Bytes> {
+    let Outcome::Done { result, .. } = outcome else { return None };
+    let mut singles = Results::from_bytes(result.clone()).ok()?.into_singles();
+    singles.reverse();
+    let results: Results = singles.into_iter().collect();
+    Some(results.to_bytes().into()).filter(|other| other != result)
+}
+
 fn wrong_outcome(reply: &Reply) -> Outcome {
-    let result = nothing();
+    let result = mixed_up(&reply.outcome).unwrap_or_else(nothing);
     match reply.timestamp.0 % 4 {
         0 => with_result(&reply.outcome, result),
         1 => Outcome::DoneDigest(Digest::of(Domain::Result, &result)),

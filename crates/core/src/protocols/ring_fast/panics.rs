@@ -89,7 +89,7 @@ impl<S: Service> RingFast<S> {
     fn signed_batch(&mut self, s: &mut Surroundings<'_, impl Speaker>) -> Vec<Request> {
         let limits = &s.cluster.limits;
         let most = usize::try_from(limits.history_interval).unwrap_or(usize::MAX).min(limits.batch_requests_max);
-        let (mut batch, mut clients, mut bytes) = (Vec::new(), BTreeSet::new(), 0);
+        let (mut batch, mut clients, mut bytes, mut operations) = (Vec::new(), BTreeSet::new(), 0, 0);
         let Self { base, panics, .. } = self;
         for asked in panics.shelves.values_mut().flat_map(|shelf| shelf.asked.values_mut()) {
             let is_under_way = asked.left.is_some_and(|left| s.now - left < limits.client_retry);
@@ -100,7 +100,9 @@ impl<S: Service> RingFast<S> {
                 continue;
             }
             bytes += asked.request.operation.len();
-            if batch.len() >= most || bytes > limits.batch_bytes_max && !batch.is_empty() {
+            operations += asked.request.operation_count();
+            let is_long = bytes > limits.batch_bytes_max || operations > limits.batch_requests_max;
+            if batch.len() >= most || is_long && !batch.is_empty() {
                 break;
             }
             if base.standing(s, &asked.request) == Standing::New {

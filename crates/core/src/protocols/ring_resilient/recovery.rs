@@ -26,8 +26,7 @@ impl<S: Service> RingResilient<S> {
                 let Stable { instance, boundary, .. } = *certificate.value();
                 let ledger = &mut self.base.ledger;
                 // Checkpoints that clients asked for are not logged: where others have signed one, it is taken again.
-                let is_on_it = ledger.log.history_at(boundary.position) == Some(boundary.history);
-                if is_on_it && ledger.checkpoint_at(cluster, boundary.position) == Some(boundary) {
+                if ledger.takes_again(cluster, boundary) {
                     ledger.anchor_at(boundary);
                     ledger.certify(certificate.clone());
                     self.stable = Some(certificate).filter(|_| instance == self.base.what.number);

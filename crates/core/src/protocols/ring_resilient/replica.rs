@@ -6,7 +6,7 @@ use super::state::{EARLY_MAX, Early, RingResilient, Slot};
 use crate::auth::Signed;
 use crate::batch::{Batch, Entry, Reference};
 use crate::clients::Freshness;
-use crate::cluster::{ClientAuth, Limits};
+use crate::cluster::ClientAuth;
 use crate::digest::Digest;
 use crate::history::{LogEntry, Logged};
 use crate::ids::{InstanceId, Principal, ReplicaId, View};
@@ -132,11 +132,10 @@ impl<S: Service> RingResilient<S> {
             if room == 0 || in_flight >= s.cluster.limits.batches_in_flight_max {
                 return;
             }
-            let most = usize::try_from(room).unwrap_or(usize::MAX).min(s.cluster.limits.batch_requests_max);
-            let limits = Limits { batch_requests_max: most, ..s.cluster.limits.clone() };
+            let most = usize::try_from(room).unwrap_or(usize::MAX);
             let signed = s.cluster.client_auth != ClientAuth::Mac;
             let (cluster, keyring) = (s.cluster, s.keyring);
-            let requests = self.pool.next_batch(&limits, |batch| {
+            let requests = self.pool.next_of(&cluster.limits, most, |batch| {
                 if signed {
                     // The others must be able to check it as well (pbft-F20).
                     Request::vouch_signatures(batch.iter_mut(), cluster, keyring);
