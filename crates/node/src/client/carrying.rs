@@ -105,7 +105,7 @@ impl<D: Driver> Engine<D> {
         let (result, latency) = (Completion::Unknown, Duration(0));
         let unknown =
             Completed { client, timestamp, result, instance, sequence, history, vouchers: 0, answers, latency };
-        self.tell(session, &unknown, |carried, now| carried.is_late(now));
+        self.tell(session, &unknown, Carried::is_late);
     }
 
     /// A session's request has ended.
@@ -116,7 +116,7 @@ impl<D: Driver> Engine<D> {
         // Who asked again later than others did waits longer.
         let is_over = completed.result == Completion::Unknown && carried.iter().any(|it| it.is_late(now));
         if is_over && carried.iter().any(waits_on) {
-            self.tell(session, completed, |carried, now| carried.is_late(now));
+            self.tell(session, completed, Carried::is_late);
             return self.go_on(session);
         }
         self.tell(session, completed, |_, _| true);

@@ -32,7 +32,7 @@ impl Caller {
         };
         let mut rng = self.rng.clone();
         for _ in 0..rng.between(1, BUNDLED_MAX.min(most)) {
-            let number = (self.process as u64) << 32 | self.calls + calls.len() as u64;
+            let number = self.number(self.calls + calls.len() as u64);
             calls.push((number, self.plan.next_to(first, &mut rng, number)));
             if BUNDLE_OVERHEAD + bytes(&calls) > stage.cluster.limits.operation_bytes_max {
                 calls.pop();
@@ -48,7 +48,12 @@ impl Caller {
 
     const fn next_number(&mut self) -> u64 {
         self.calls += 1;
-        (self.process as u64) << 32 | self.calls
+        self.number(self.calls)
+    }
+
+    /// Its n-th call's number, different from those of all other callers.
+    const fn number(&self, call: u64) -> u64 {
+        (self.process as u64) << 32 | call
     }
 
     fn operation(&self, number: u64, call: Call) -> Bytes {
