@@ -12,7 +12,8 @@ fn protocols_take_turns_and_nothing_is_left_behind() {
     let scratch = Scratch::new();
     let dir = scratch.join("");
     let arguments = ["--clients", "2", "--outstanding", "3", "--warmup", "0", "--seconds", "1", "--auth", "mac"];
-    let outcome = run(bezant(&["bench", "--compare", "unreplicated", "--json", "--dir", &dir]).args(arguments), "");
+    let begin = ["bench", "--compare", "unreplicated", "--bundle", "1", "--json", "--dir", &dir];
+    let outcome = run(bezant(&begin).args(arguments), "");
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     let lines: Vec<Value> = outcome.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let [pbft, unreplicated] = lines.as_slice() else { panic!("{outcome:?}") };

@@ -339,7 +339,9 @@ mod tests {
             mutant.apply(&source).unwrap_or_else(|why| panic!("{}: {why}", mutant.name));
             let test = mutant.test.map_or_else(|| "fn ".to_owned(), |test| format!("fn {test}"));
             let package: PathBuf = mutant.file.components().take(2).collect();
-            let all = sources(&workspace.join(package).join("src"));
+            let folder = |name| workspace.join(&package).join(name);
+            let tests = folder("tests").is_dir().then(|| sources(&folder("tests"))).unwrap_or_default();
+            let all = sources(&folder("src")) + &tests;
             assert!(all.contains(&test), "{}: no test is called {test}", mutant.name);
         }
     }
