@@ -340,7 +340,7 @@ mod tests {
             let test = mutant.test.map_or_else(|| "fn ".to_owned(), |test| format!("fn {test}"));
             let package: PathBuf = mutant.file.components().take(2).collect();
             let folder = |name| workspace.join(&package).join(name);
-            let tests = folder("tests").is_dir().then(|| sources(&folder("tests"))).unwrap_or_default();
+            let tests = if folder("tests").is_dir() { sources(&folder("tests")) } else { String::new() };
             let all = sources(&folder("src")) + &tests;
             assert!(all.contains(&test), "{}: no test is called {test}", mutant.name);
         }
