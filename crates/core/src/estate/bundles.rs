@@ -17,8 +17,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use bytes::Bytes;
 
-/// Answers `draw` with its seed, `long` with as much as it may, `half` with half of that and a byte, and all else with
-/// how often it was asked to write.
+/// Answers `draw` with its seed, `long` with as much as it may, `full` with just more than leaves room for another
+/// result, and all else with how often it was asked to write.
 #[derive(Clone, Debug, Default)]
 struct Talkative {
     written: u64,
@@ -29,7 +29,7 @@ impl Service for Talkative {
         match operation {
             b"draw" => agreed.seed.digest().0.to_vec().into(),
             b"long" => vec![b'x'; RESULT_BYTES_MAX].into(),
-            b"half" => vec![b'y'; RESULTS_BYTES_MAX + 1].into(),
+            b"full" => vec![b'y'; RESULTS_BYTES_MAX + 1].into(),
             _ => {
                 self.written += 1;
                 self.written.to_bytes().into()
@@ -119,7 +119,7 @@ fn every_operation_of_a_batch_has_its_own_seed() {
 #[test]
 fn results_that_fill_a_reply_leave_no_room_for_more() {
     let (cluster, mut estate) = open();
-    let outcomes = execute(&cluster, &mut estate, vec![bundle(0, 1, &[b"a", b"half", b"b", b"draw"])]);
+    let outcomes = execute(&cluster, &mut estate, vec![bundle(0, 1, &[b"a", b"full", b"b", b"draw"])]);
     let results = singles(&outcomes[0].0);
     assert_eq!(results[0], written(1));
     assert!(matches!(&results[1], Single::Done(result) if result.len() == RESULTS_BYTES_MAX + 1));

@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(read.into_singles(), singles);
     }
 
-    /// However long they are: half of what one result may be, one more, and the overhead of all.
+    /// However long they are: as many bytes as leave room, one result more, and the overhead of all.
     #[test]
     fn results_fit_into_a_frame() {
         const LONGEST: usize = RESULTS_BYTES_MAX + RESULT_BYTES_MAX + 8 * BUNDLE_OPERATIONS_MAX;

@@ -91,8 +91,11 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         let mut effects = Vec::new();
         let estate = &self.ledger.estate;
         let validate = |proposal: &Proposal, request: &Request| {
-            let operations = request.operations();
-            operations.iter().all(|operation| estate.service().validate(proposal, operation))
+            let validates = |operation: &[u8]| estate.service().validate(proposal, operation);
+            match request.is_bundle() {
+                false => validates(&request.operation),
+                true => request.operations().iter().all(|operation| validates(operation)),
+            }
         };
         // Before the init history is there the state may hold what will be taken back. One INIT that is ordered is
         // enough, whoever's it is.
