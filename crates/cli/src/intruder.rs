@@ -55,6 +55,11 @@ impl<S: Alterable> Service for Intruded<S> {
         self.service.get_mut().execute(operation, agreed)
     }
 
+    fn execute_bundle(&mut self, operations: &[Bytes], agreed: &Agreed) -> Vec<Bytes> {
+        self.intrude();
+        self.service.get_mut().execute_bundle(operations, agreed)
+    }
+
     fn take_written(&mut self) -> Digest {
         self.service.get_mut().take_written()
     }

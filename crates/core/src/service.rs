@@ -10,6 +10,7 @@ use crate::ids::{ClientId, PublicKey};
 use crate::time::Instant;
 use crate::wire_struct;
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use bytes::Bytes;
 
 /// The number of a page of a service's state, below [`PAGES_MAX`].
@@ -49,8 +50,8 @@ impl Seed {
         Self { proposed, position, place: 0 }
     }
 
-    /// That of another operation of the same bundle.
-    pub(crate) const fn at_place(self, place: u32) -> Self {
+    /// That of the operation at this place of the same bundle.
+    pub const fn at_place(self, place: u32) -> Self {
         Self { place, ..self }
     }
 
@@ -90,17 +91,30 @@ pub struct NotReadOnly;
 /// frame, so that a reply fits into one.
 pub const RESULT_BYTES_MAX: usize = crate::wire::FRAME_BYTES_MAX / 2;
 
+/// Results of a bundle that are longer than this together, in bytes, leave no room for one more. The last one may be as
+/// long as a result may be, and all of them fit into a frame. The client table keeps them: a few bundles must not evict
+/// the other sessions of an identity.
+pub const RESULTS_BYTES_MAX: usize = RESULT_BYTES_MAX / 16;
+
 /// A replicated service. Same state, same operation, same agreed values: same result and same new state, on every
 /// machine and after every restart.
 pub trait Service: core::fmt::Debug {
     /// Executes one operation. Malformed operations get a result that says so; nothing may panic.
     fn execute(&mut self, operation: &[u8], agreed: &Agreed) -> Bytes;
 
-    /// A digest of what has been written since the last call, asked for after each [`Service::execute`] and
-    /// [`Service::authorize`]; zero if nothing was. Replies contain it, chained, so that nobody takes the answer of a
-    /// replica that wrote something else, be the answer itself what others say. A service that leaves it out is
-    /// compared at checkpoints only. What is there when a service is made or loaded does not count, whatever this says
-    /// of it.
+    /// Executes the operations of a [bundle](crate::message::bundle), each with its own seed: by default with
+    /// [`Service::execute`], one after the other. A service that can do it for less together may, as long as every
+    /// client gets the results that it would get so, and every replica the same state. Like [`in_turn`] it returns
+    /// results up to the first for which there is no more room; the operations after that it must not execute.
+    fn execute_bundle(&mut self, operations: &[Bytes], agreed: &Agreed) -> Vec<Bytes> {
+        in_turn(operations, agreed, |operation, agreed| Some(self.execute(operation, agreed))).unwrap_or_default()
+    }
+
+    /// A digest of what has been written since the last call, asked for after each [`Service::execute`],
+    /// [`Service::execute_bundle`] and [`Service::authorize`]; zero if nothing was. Replies contain it, chained, so
+    /// that nobody takes the answer of a replica that wrote something else, be the answer itself what others say. A
+    /// service that leaves it out is compared at checkpoints only. What is there when a service is made or loaded does
+    /// not count, whatever this says of it.
     fn take_written(&mut self) -> Digest {
         Digest::ZERO
     }
@@ -155,10 +169,40 @@ pub trait Service: core::fmt::Debug {
     fn load(&mut self, pages: &mut dyn Iterator<Item = (PageNumber, Option<Bytes>)>) -> Result<(), BadState>;
 }
 
+/// Executes the operations of a bundle one after the other, each with its own seed, until their results leave no room
+/// for one more ([`RESULTS_BYTES_MAX`]). `None` as soon as `execute` says so.
+pub fn in_turn(
+    operations: &[Bytes],
+    agreed: &Agreed,
+    mut execute: impl FnMut(&Bytes, &Agreed) -> Option<Bytes>,
+) -> Option<Vec<Bytes>> {
+    let mut results = Vec::with_capacity(operations.len());
+    let mut bytes = 0;
+    for (place, operation) in (0..).zip(operations) {
+        if bytes > RESULTS_BYTES_MAX {
+            break;
+        }
+        let result = bounded(execute(operation, &Agreed { seed: agreed.seed.at_place(place), ..*agreed })?);
+        bytes += result.len();
+        results.push(result);
+    }
+    Some(results)
+}
+
+/// A result, or none if it is longer than one may be: a service that breaks its word must not make a state that nobody
+/// can load.
+pub(crate) fn bounded(result: Bytes) -> Bytes {
+    if result.len() > RESULT_BYTES_MAX { Bytes::new() } else { result }
+}
+
 /// A program that can run one of several services has the replica compiled once, and not for each of them.
 impl<S: Service + ?Sized> Service for Box<S> {
     fn execute(&mut self, operation: &[u8], agreed: &Agreed) -> Bytes {
         (**self).execute(operation, agreed)
+    }
+
+    fn execute_bundle(&mut self, operations: &[Bytes], agreed: &Agreed) -> Vec<Bytes> {
+        (**self).execute_bundle(operations, agreed)
     }
 
     fn take_written(&mut self) -> Digest {

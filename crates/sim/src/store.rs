@@ -112,6 +112,12 @@ impl Store {
         self
     }
 
+    fn advance(&mut self, agreed: &Agreed) {
+        assert!(agreed.time >= self.time, "agreed time went back from {:?} to {:?}", self.time, agreed.time);
+        self.time = agreed.time;
+        self.dirty = true;
+    }
+
     /// Writes what the others do not, if it is time.
     fn dissent(&mut self, operation: &[u8], agreed: &Agreed) {
         let Some(dissent) = &self.dissent else { return };
@@ -125,11 +131,17 @@ impl Store {
 
 impl Service for Store {
     fn execute(&mut self, operation: &[u8], agreed: &Agreed) -> Bytes {
-        assert!(agreed.time >= self.time, "agreed time went back from {:?} to {:?}", self.time, agreed.time);
-        self.time = agreed.time;
-        self.dirty = true;
+        self.advance(agreed);
         self.dissent(operation, agreed);
         self.service.execute(operation, agreed)
+    }
+
+    fn execute_bundle(&mut self, operations: &[Bytes], agreed: &Agreed) -> Vec<Bytes> {
+        self.advance(agreed);
+        for (place, operation) in (0..).zip(operations) {
+            self.dissent(operation, &Agreed { seed: agreed.seed.at_place(place), ..*agreed });
+        }
+        self.service.execute_bundle(operations, agreed)
     }
 
     fn take_written(&mut self) -> Digest {

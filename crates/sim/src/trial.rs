@@ -57,6 +57,10 @@ impl<T: Trial> Service for Tried<T> {
         self.0.execute(operation, agreed)
     }
 
+    fn execute_bundle(&mut self, operations: &[Bytes], agreed: &Agreed) -> Vec<Bytes> {
+        self.0.execute_bundle(operations, agreed)
+    }
+
     fn take_written(&mut self) -> Digest {
         self.0.take_written()
     }

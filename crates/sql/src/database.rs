@@ -8,7 +8,7 @@ use crate::request::Request;
 use crate::roles::Role;
 use crate::service::Sql;
 use bezant_core::digest::Digest;
-use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service};
+use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service, in_turn};
 use bezant_core::services::kv::{Kv, KvOperation, KvResult};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
@@ -42,6 +42,14 @@ impl Service for Database {
             Role::Reader if !writes() => self.kv.execute(operation, agreed),
             Role::Reader | Role::None => KvResult::Denied.to_bytes().into(),
         }
+    }
+
+    /// Gateways of both kinds may share a client, but no bundle.
+    fn execute_bundle(&mut self, operations: &[Bytes], agreed: &Agreed) -> Vec<Bytes> {
+        if operations.iter().all(|operation| Request::is_request(operation)) {
+            return self.sql.execute_bundle(operations, agreed);
+        }
+        in_turn(operations, agreed, |operation, agreed| Some(self.execute(operation, agreed))).unwrap_or_default()
     }
 
     fn take_written(&mut self) -> Digest {

@@ -11,7 +11,7 @@ use crate::connection::{Handle, STEPS_PER_LOOK};
 use crate::error::{ErrorKind, SqlError};
 use crate::meter::{Allowance, Limits, Measured, Past, STEP_BYTES};
 use crate::moment::act;
-use crate::request::{AGE_MAX, ATTEMPT, ATTEMPTS_MAX, Batch, Dated, REBUILD, Rehearsal, Statement, UNDO};
+use crate::request::{ATTEMPT, ATTEMPTS_MAX, Batch, Dated, REBUILD, Rehearsal, Statement, UNDO};
 use crate::response::{Column, Description, Failure, RESULT_BYTES_MAX, Response, Rows};
 use crate::schema;
 use crate::stop::stop;
@@ -146,8 +146,8 @@ impl<'a> Engine<'a> {
 
     /// Executes a batch for good, or not at all, as of its time.
     pub(crate) fn settle(&mut self, dated: &Dated, time: u64, seed: Digest) -> Result<Response, Near> {
-        match plausible(dated.time, time) {
-            Ok(()) => self.execute(&dated.batch, if dated.time == 0 { time } else { dated.time }, seed),
+        match dated.as_of(time) {
+            Ok(time) => self.execute(&dated.batch, time, seed),
             Err(error) => Ok(Response::Failed(Failure { statement: 0, error })),
         }
     }
@@ -235,7 +235,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Makes the transaction's changes the state. Deferred constraints are checked now.
-    fn commit(&self, statements: u32) -> Result<(), (u32, Fault)> {
+    pub(crate) fn commit(&self, statements: u32) -> Result<(), (u32, Fault)> {
         self.try_control("commit").map_err(|error| (statements.saturating_sub(1), self.explain(error).into()))
     }
 
@@ -477,16 +477,6 @@ pub(crate) fn denied() -> SqlError {
         "this client's role does not allow the statement",
         "the table bezant_members says which key has which role; an administrator can change it",
     )
-}
-
-/// Whether a client may have its batch executed as of this time.
-fn plausible(time: u64, agreed: u64) -> Result<(), SqlError> {
-    let oldest = agreed.saturating_sub(AGE_MAX);
-    if time == 0 || (oldest..=agreed).contains(&time) {
-        return Ok(());
-    }
-    let text = format!("a transaction may take {} minutes", AGE_MAX / 60_000_000);
-    Err(SqlError::with_hint(ErrorKind::TooSlow, text, "run it again, and commit sooner"))
 }
 
 fn value(value: ValueRef<'_>) -> Result<Value, SqlError> {

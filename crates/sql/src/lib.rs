@@ -10,6 +10,7 @@
 //! | Where do time and randomness come from? | `moment.rs` |
 //! | What may a statement cost? | `meter.rs`, and `include/bezant_meter.h`, which is compiled into SQLite |
 //! | How is a request executed? | `engine.rs`; `explain.rs` says what SQLite's errors mean |
+//! | What if several operations come in a bundle? | `together.rs` |
 //! | How does a client build a transaction step by step? | `rehearse.rs`, and `scratch.rs`, where it goes on |
 //! | How is a table changed that SQLite cannot change? | `rebuild.rs` |
 //! | Who may do what? | `roles.rs` |
@@ -44,6 +45,7 @@ mod stop;
 mod system;
 #[cfg(test)]
 mod tests;
+mod together;
 mod unreadable;
 mod value;
 mod vfs;

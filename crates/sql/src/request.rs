@@ -1,5 +1,6 @@
 //! What can be asked of the SQL service.
 
+use crate::error::{ErrorKind, SqlError};
 use crate::split::outer_words;
 use crate::value::{Value, text};
 use bezant_core::digest::{Digest, Domain};
@@ -251,6 +252,21 @@ pub struct Rehearsal {
     pub dated: Dated,
 }
 wire_struct!(Rehearsal { transaction, after, held, lasts, dated });
+
+impl Dated {
+    /// The time as of which it is executed, if its client may have that.
+    pub(crate) fn as_of(&self, agreed: u64) -> Result<u64, SqlError> {
+        let oldest = agreed.saturating_sub(AGE_MAX);
+        match self.time {
+            0 => Ok(agreed),
+            time if (oldest..=agreed).contains(&time) => Ok(time),
+            _ => {
+                let text = format!("a transaction may take {} minutes", AGE_MAX / 60_000_000);
+                Err(SqlError::with_hint(ErrorKind::TooSlow, text, "run it again, and commit sooner"))
+            }
+        }
+    }
+}
 
 impl Rehearsal {
     /// One that stands for itself.

@@ -11,7 +11,7 @@ use crate::scratch::{Scratch, Scratches};
 use crate::unreadable::SnapshotError;
 use crate::vfs::Disk;
 use bezant_core::digest::Digest;
-use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service};
+use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service, in_turn};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
@@ -37,7 +37,7 @@ pub struct Sql {
     cache_kib: u32,
     /// `None` only while pages are replaced.
     database: Option<Handle>,
-    known: RefCell<Known>,
+    pub(crate) known: RefCell<Known>,
     roles: RefCell<Roles>,
     limits: Limits,
     /// See [`Sql::with_drawn_names`].
@@ -130,7 +130,7 @@ impl Sql {
         Ok(self.disk.moment.privileged(|| act(&self.handle().connection))?)
     }
 
-    fn engine<'a>(&'a self, known: &'a mut Known, query: bool) -> Engine<'a> {
+    pub(crate) fn engine<'a>(&'a self, known: &'a mut Known, query: bool) -> Engine<'a> {
         Engine {
             database: self.handle(),
             disk: &self.disk,
@@ -209,13 +209,20 @@ impl Sql {
 
     /// Executes what was ordered, if the client may.
     fn ordered(&mut self, agreed: &Agreed, execute: impl Fn(&mut Engine<'_>) -> Result<Response, Near>) -> Response {
-        let allowed = match self.role(&agreed.asker) {
-            Role::None => return Response::Failed(Failure { statement: 0, error: denied() }),
-            Role::Reader => 0,
-            Role::Writer => WRITER,
-            Role::Admin => ALL,
-        };
-        self.judged(allowed, execute)
+        match self.allowed(&agreed.asker) {
+            None => Response::Failed(Failure { statement: 0, error: denied() }),
+            Some(allowed) => self.judged(allowed, execute),
+        }
+    }
+
+    /// What whoever asks may do, if anything: bits of [`act`].
+    pub(crate) fn allowed(&self, asker: &Asker) -> Option<u32> {
+        match self.role(asker) {
+            Role::None => None,
+            Role::Reader => Some(0),
+            Role::Writer => Some(WRITER),
+            Role::Admin => Some(ALL),
+        }
     }
 
     /// Executes something, again on a database that has just been opened, if it comes near a bound.
@@ -247,6 +254,11 @@ impl Sql {
         response
     }
 
+    fn forget_old_scratches(&mut self) {
+        let written = self.disk.pages().written();
+        self.scratches.get_mut().forget_old(written);
+    }
+
     /// What all requests together were charged, in bytes gone through.
     #[cfg(test)]
     pub(crate) const fn charged(&self) -> i64 {
@@ -254,7 +266,7 @@ impl Sql {
     }
 
     /// SQLite may have kept something of what it did.
-    fn remember(&self, done: Past) {
+    pub(crate) fn remember(&self, done: Past) {
         #[cfg(test)]
         self.charged.set(self.charged.get().saturating_add(done.bytes));
         let Past { bytes, kept } = self.past.get();
@@ -304,7 +316,7 @@ impl Sql {
     /// Closes the connection and opens another one. What SQLite keeps of the schema in memory must be what it reads
     /// from the file: the order of what was added to it one by one shows in ANALYZE and in some pragmas, and a replica
     /// that has just started has none (found by `cargo xtask sql-fuzz`, seed 146).
-    fn reopen(&mut self) {
+    pub(crate) fn reopen(&mut self) {
         self.database = None;
         self.known.get_mut().clear();
         self.roles.get_mut().forget();
@@ -352,9 +364,16 @@ impl Service for Sql {
                 self.ordered(agreed, |engine| engine.settle(&dated, agreed.time.0, agreed.seed.digest()))
             }
         };
-        let written = self.disk.pages().written();
-        self.scratches.get_mut().forget_old(written);
+        self.forget_old_scratches();
         response.to_bytes().into()
+    }
+
+    fn execute_bundle(&mut self, operations: &[Bytes], agreed: &Agreed) -> Vec<Bytes> {
+        if let Some(results) = self.execute_together(operations, agreed) {
+            self.forget_old_scratches();
+            return results;
+        }
+        in_turn(operations, agreed, |operation, agreed| Some(self.execute(operation, agreed))).unwrap_or_default()
     }
 
     fn take_written(&mut self) -> Digest {

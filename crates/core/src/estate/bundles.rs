@@ -6,9 +6,11 @@ use crate::batch::{Batch, Entry, Ordered};
 use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::ids::{ClientId, IdentityId, Timestamp, View};
-use crate::message::bundle::{RESULTS_BYTES_MAX, Results, Single, pack};
+use crate::message::bundle::{Results, Single, pack};
 use crate::message::{Outcome, Refusal, Request};
-use crate::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Proposal, RESULT_BYTES_MAX, Service};
+use crate::service::{
+    Agreed, Asker, BadState, NotReadOnly, PageNumber, Proposal, RESULT_BYTES_MAX, RESULTS_BYTES_MAX, Service,
+};
 use crate::testing::net::{INSTANCE, cluster};
 use crate::wire::Wire;
 use alloc::collections::BTreeSet;

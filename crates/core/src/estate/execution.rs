@@ -10,21 +10,23 @@ use crate::ids::ClientId;
 use crate::members::{Admission, Room};
 use crate::message::bundle::{Results, Single};
 use crate::message::{Outcome, Refusal, Request};
-use crate::service::{Agreed, Asker, NotReadOnly, Proposal, RESULT_BYTES_MAX, Seed, Service};
+use crate::service::{Agreed, Asker, NotReadOnly, Proposal, Seed, Service, bounded};
 use crate::wire::Wire;
 use bytes::Bytes;
 
-/// What comes of the operations of a bundle, one after the other: those for whose results there is room.
-fn in_turn(operations: &[Bytes], mut answer: impl FnMut(u32, &[u8]) -> Result<Bytes, NotReadOnly>) -> Results {
+/// What comes of the operations of a bundle: of each that there is a result for, and was room for.
+fn results(count: usize, of: impl Iterator<Item = Single>) -> Results {
     let mut results = Results::default();
-    for (place, operation) in (0..).zip(operations) {
-        let single = match results.has_room() {
-            true => answer(place, operation).map_or(Single::Refused(Refusal::NotReadOnly), Single::Done),
-            false => Single::Refused(Refusal::NoRoom),
-        };
-        results.push(single);
+    let mut of = of.take(count);
+    for _ in 0..count {
+        let single = if results.has_room() { of.next() } else { None };
+        results.push(single.unwrap_or(Single::Refused(Refusal::NoRoom)));
     }
     results
+}
+
+fn single(result: Result<Bytes, NotReadOnly>) -> Single {
+    result.map_or(Single::Refused(Refusal::NotReadOnly), |result| Single::Done(bounded(result)))
 }
 
 impl<S: Service> Estate<S> {
@@ -118,8 +120,9 @@ impl<S: Service> Estate<S> {
     pub(crate) fn query(&self, request: &Request) -> Outcome {
         let asker = self.asker(request);
         if request.is_bundle() {
-            let results = in_turn(&request.operations(), |_, operation| self.service.query(operation, &asker));
-            return self.done(results.to_bytes().into());
+            let operations = request.operations();
+            let answers = operations.iter().map(|operation| single(self.service.query(operation, &asker)));
+            return self.done(results(operations.len(), answers).to_bytes().into());
         }
         let answer = self.service.query(&request.operation, &asker);
         answer.map_or(Outcome::Refused(Refusal::NotReadOnly), |result| self.done(result))
@@ -185,26 +188,30 @@ impl<S: Service> Estate<S> {
             self.members.touch(request.client.identity, &cluster.limits, now);
         }
         if request.is_bundle() {
-            let results = in_turn(&request.operations(), |place, operation| {
-                let agreed = Agreed { seed: agreed.seed.at_place(place), ..agreed };
-                self.execute_one(request, operation, &agreed)
-            });
-            return self.done(results.to_bytes().into());
+            let result: Bytes = self.execute_bundle(request, &agreed).to_bytes().into();
+            self.note_effects(&result);
+            return self.done(result);
         }
-        let result = self.execute_one(request, &request.operation, &agreed);
-        result.map_or(Outcome::Refused(Refusal::NotReadOnly), |result| self.done(result))
+        let result = match request.is_ordered_query() {
+            false => Ok(self.service.execute(&request.operation, &agreed)),
+            true => self.service.ordered_query(&request.operation, &agreed),
+        };
+        let Ok(result) = result.map(bounded) else { return Outcome::Refused(Refusal::NotReadOnly) };
+        self.note_effects(&result);
+        self.done(result)
     }
 
-    /// Executes one operation of a request.
-    fn execute_one(&mut self, request: &Request, operation: &[u8], agreed: &Agreed) -> Result<Bytes, NotReadOnly> {
-        let result = match request.is_ordered_query() {
-            false => self.service.execute(operation, agreed),
-            true => self.service.ordered_query(operation, agreed)?,
-        };
-        // A service that breaks its word must not make a state that nobody can load.
-        let result = if result.len() > RESULT_BYTES_MAX { Bytes::new() } else { result };
-        self.note_effects(&result);
-        Ok(result)
+    fn execute_bundle(&mut self, request: &Request, agreed: &Agreed) -> Results {
+        let operations = request.operations();
+        if !request.is_ordered_query() {
+            let done = self.service.execute_bundle(&operations, agreed).into_iter();
+            return results(operations.len(), done.map(|result| Single::Done(bounded(result))));
+        }
+        let answers = (0..).zip(&operations).map(|(place, operation)| {
+            let agreed = Agreed { seed: agreed.seed.at_place(place), ..*agreed };
+            single(self.service.ordered_query(operation, &agreed))
+        });
+        results(operations.len(), answers)
     }
 
     /// One step of the chain: what the service answered, and what it wrote meanwhile.

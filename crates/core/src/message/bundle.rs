@@ -12,18 +12,13 @@
 //! Bytes that are no bundle are no request: nothing that was decoded has to be checked again.
 
 use super::Refusal;
-use crate::service::RESULT_BYTES_MAX;
+use crate::service::RESULTS_BYTES_MAX;
 use crate::wire::{FRAME_BYTES_MAX, Reader, Sink, Wire, WireError, encode_list, encode_payload, encode_shared};
 use alloc::vec::Vec;
 use bytes::Bytes;
 
 /// Most operations in a bundle.
 pub const BUNDLE_OPERATIONS_MAX: usize = 64;
-
-/// Results of a bundle that are longer than this together, in bytes, leave no room for one more. The last one may be as
-/// long as a result may be, and all of them fit into a frame. The client table keeps them: a few bundles must not evict
-/// the other sessions of an identity.
-pub const RESULTS_BYTES_MAX: usize = RESULT_BYTES_MAX / 16;
 
 /// Most operations in a bundle that is answered at once, without an order: they are answered in one step, and meanwhile
 /// a replica does nothing else.
@@ -163,6 +158,7 @@ impl Wire for Results {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::service::RESULT_BYTES_MAX;
     use alloc::vec;
 
     fn operations(of: &[&'static [u8]]) -> Vec<Bytes> {

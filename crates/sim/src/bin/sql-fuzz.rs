@@ -37,10 +37,11 @@ fn main() -> ExitCode {
     };
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
-    let (runs, Counts { done, failed, refused, rows, steps }) = *totals.lock().expect("all threads have ended");
+    let (runs, Counts { done, failed, refused, rows, steps, bundles, spared }) =
+        *totals.lock().expect("all threads have ended");
     println!(
         "{runs} seeds from {first}: {done} requests executed, {failed} failed, {refused} refused, {rows} rows, \
-         {steps} steps rehearsed; {}",
+         {steps} steps rehearsed, {bundles} bundles with {spared} transactions less; {}",
         if failure.lock().expect("all threads have ended").is_some() { "a difference" } else { "no difference" }
     );
     match failure.into_inner().expect("all threads have ended") {

@@ -165,6 +165,16 @@ impl Grammar {
         }
     }
 
+    /// A statement about rows.
+    pub(super) fn rows(&mut self) -> String {
+        match self.rng.below(100) {
+            0..60 => self.insert(),
+            60..75 => self.update(),
+            75..80 => self.delete(),
+            _ => self.select(2),
+        }
+    }
+
     fn create_table(&mut self) -> String {
         if self.tables.len() > 6 {
             return self.insert();

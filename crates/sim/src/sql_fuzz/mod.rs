@@ -3,24 +3,27 @@
 //! One seed makes a stream of requests. Several replicas of the service execute it, and each lives otherwise: one has a
 //! small cache, one answers reads between requests and rehearses transactions, one executes what is undone again, one
 //! crashes and starts from its last checkpoint and the requests since. Some requests begin with attempts, which are
-//! undone. After each request all answers are equal to the byte, and what was written is, and now and then all pages
-//! are. What a transaction gives that is rehearsed step by step is what all of it gives at once. In half of the runs no
-//! statement uses time or randomness; then plain SQLite of the same build executes the stream as well, without the
-//! attempts, and rows, counts and errors are its own (prac-I8).
+//! undone. Some come as the operations of a bundle; one more replica executes all of them one by one. After each
+//! request all answers are equal to the byte, and what was written is, and now and then all pages are. What a
+//! transaction gives that is rehearsed step by step is what all of it gives at once. In half of the runs no statement
+//! uses time or randomness; then plain SQLite of the same build executes the stream as well, without the attempts, and
+//! rows, counts and errors are its own (prac-I8).
 
 mod grammar;
+mod stream;
 
 use crate::rng::Rng;
 use bezant_core::digest::{Digest, Domain};
-use bezant_core::service::{Agreed, Asker, PageNumber, Seed, Service};
+use bezant_core::service::{Agreed, Asker, PageNumber, Seed, Service, in_turn};
 use bezant_core::time::Instant;
 use bezant_core::wire::Wire;
-use bezant_sql::{Batch, Check, Dated, ErrorKind, Limits, Rehearsal, Request, Response, Rows, Sql, Statement, Value};
+use bezant_sql::{Batch, Check, Dated, Limits, Rehearsal, Request, Response, Rows, Sql, Statement, Value};
 use bytes::Bytes;
 use grammar::Grammar;
 use rusqlite::{Connection, params_from_iter};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use stream::{draw, is_refusal, next};
 
 /// Requests of one run.
 const REQUESTS: u64 = 120;
@@ -40,6 +43,8 @@ enum Life {
     Undoes,
     /// It starts again from its last checkpoint and executes what came since.
     Crashes,
+    /// It executes the operations of a bundle one by one, so that it gives the same and its pages are others.
+    Apart,
 }
 
 /// A replica of the service.
@@ -50,7 +55,7 @@ struct Replica {
     sql: Sql,
     /// What it last saved, and what it executed since.
     pages: BTreeMap<PageNumber, Bytes>,
-    since: Vec<(Bytes, Agreed)>,
+    since: Vec<(Vec<Bytes>, Agreed)>,
     /// A transaction that it rehearses.
     rehearsed: Rehearsed,
 }
@@ -156,19 +161,36 @@ impl Replica {
         Digest::of(Domain::Node, &self.pages.iter().flat_map(digest).collect::<Vec<u8>>())
     }
 
-    /// The answer, and what was written.
-    fn execute(&mut self, operation: &Bytes, agreed: &Agreed) -> (Bytes, Digest) {
-        self.since.push((operation.clone(), *agreed));
+    /// Transactions that changed something, as page 1 counts them.
+    fn transactions(&mut self) -> u32 {
+        self.save();
+        self.pages.get(&0).map_or(0, |page| u32::from_be_bytes([page[24], page[25], page[26], page[27]]))
+    }
+
+    /// The answers, and what was written.
+    fn execute(&mut self, operations: &[Bytes], agreed: &Agreed) -> (Vec<Bytes>, Digest) {
+        self.since.push((operations.to_vec(), *agreed));
         // As a replica does with what is there when a state was loaded.
         self.sql.take_written();
-        let answer = self.sql.execute(operation, agreed);
-        (answer, self.sql.take_written())
+        let answers = self.carry_out(operations, agreed);
+        (answers, self.sql.take_written())
+    }
+
+    fn carry_out(&mut self, operations: &[Bytes], agreed: &Agreed) -> Vec<Bytes> {
+        match operations {
+            [operation] => vec![self.sql.execute(operation, agreed)],
+            _ if self.life == Life::Apart => {
+                in_turn(operations, agreed, |operation, agreed| Some(self.sql.execute(operation, agreed)))
+                    .expect("each is executed")
+            }
+            _ => self.sql.execute_bundle(operations, agreed),
+        }
     }
 
     /// What happens to it between two requests.
     fn live(&mut self, rng: &mut Rng, grammar: &mut Grammar, agreed: &Agreed) -> Result<(), String> {
         match self.life {
-            Life::Quiet => {}
+            Life::Quiet | Life::Apart => {}
             Life::Reads => {
                 let request = Request::one(Statement::new(grammar.statement(true)));
                 // Whatever it says: it may not leave a trace.
@@ -190,23 +212,14 @@ impl Replica {
                 self.sql.save(&mut |_, _| ());
                 let mut pages = self.pages.iter().map(|(number, page)| (*number, Some(page.clone())));
                 self.sql.load(&mut pages).expect("its own pages");
-                for (operation, agreed) in &self.since {
-                    self.sql.execute(operation, agreed);
+                for (operations, agreed) in self.since.clone() {
+                    self.carry_out(&operations, &agreed);
                 }
             }
             Life::Undoes | Life::Crashes => {}
         }
         Ok(())
     }
-}
-
-/// A statement that may write. Where plain SQLite does not follow, tables are made anew as well.
-fn next(grammar: &mut Grammar) -> Statement {
-    if !grammar.rebuilds() {
-        return Statement::new(grammar.statement(false));
-    }
-    let [table, definition, columns, values] = grammar.rebuild();
-    Statement::rebuild(table, definition, columns, values)
 }
 
 /// Half of the runs have limits that many of their statements reach.
@@ -218,37 +231,10 @@ fn limits(rng: &mut Rng) -> Limits {
     }
 }
 
-/// What is tried before the statements of a request and undone, errors included, nested or not. One replica says what
-/// comes of it; all others have to agree.
-fn tried(sql: &mut Sql, rng: &mut Rng, grammar: &mut Grammar, agreed: &Agreed) -> Vec<Check> {
-    let mark = |statement| Check { statement, digest: Rows::default().digest() };
-    let mut checks = vec![mark(Statement::attempt())];
-    let mut open = 1;
-    for _ in 0..rng.between(1, 5) {
-        let statement = next(grammar);
-        let batch = Batch { checks: checks.clone(), statements: vec![statement.clone()], ..Batch::default() };
-        let answer = sql.execute(&Request::Rehearse(Rehearsal::alone(Dated { time: 0, batch })).to_bytes(), agreed);
-        match Response::from_bytes(answer) {
-            Ok(Response::Done(results)) => checks.push(Check { statement, digest: results[0].digest() }),
-            Ok(Response::Failed(failure)) if !is_refusal(failure.error.kind) => {
-                checks.push(Check { statement, digest: failure.error.digest() });
-            }
-            _ => {}
-        }
-        if rng.below(3) == 0 {
-            let closes = open > 1 && rng.below(2) == 0;
-            checks.push(mark(if closes { Statement::undo() } else { Statement::attempt() }));
-            open = if closes { open - 1 } else { open + 1 };
-        }
-    }
-    checks.extend((0..open).map(|_| mark(Statement::undo())));
-    checks
-}
-
 /// Runs one seed.
 ///
 /// # Errors
-/// What differed, with the request.
+/// What differed, with the requests.
 pub fn run(seed: u64) -> Result<Counts, String> {
     let mut rng = Rng::stream(seed, "lives");
     let limits = limits(&mut rng);
@@ -257,40 +243,47 @@ pub fn run(seed: u64) -> Result<Counts, String> {
     let mut others = Grammar::new(seed ^ 1 << 63, agreed);
     let (mut luck, mut tries) = (Rng::stream(seed, "attempts"), Grammar::new(seed ^ 1 << 62, agreed));
     let mut replicas = [Life::Quiet, Life::Reads, Life::Undoes, Life::Crashes].map(|life| Replica::new(life, limits));
+    let mut apart = Replica::new(Life::Apart, limits);
     let mut plain = if agreed { None } else { Some(Plain::new(seed)?) };
     let mut counts = Counts::default();
     for number in 1..=REQUESTS {
-        let count = if rng.below(3) == 0 { rng.between(2, 4) } else { 1 };
-        let statements: Vec<_> = (0..count).map(|_| next(&mut grammar)).collect();
         let agreed = Agreed {
             time: Instant(1_790_000_000_000_000 + number * 1_234_567),
             seed: Seed::new(Digest::of(Domain::Trace, &seed.to_le_bytes()), number),
             ..Agreed::default()
         };
-        let checks = match luck.below(4) {
-            0 => tried(&mut replicas[0].sql, &mut luck, &mut tries, &agreed),
-            _ => Vec::new(),
+        let dice = [&mut luck, &mut rng];
+        let asked = draw(&mut replicas[0].sql, dice, [&mut tries, &mut grammar], &agreed);
+        let operations: Vec<Bytes> = asked.iter().map(|asked| asked.request.to_bytes().into()).collect();
+        let differs = |what: &str| format!("seed {seed}, request {number}: {what}\n  {asked:#?}");
+        let answers = replicas.each_mut().map(|replica| replica.execute(&operations, &agreed));
+        let shown = |answers: &[Bytes]| -> Vec<_> {
+            answers.iter().map(|answer| Response::from_bytes(answer.clone())).collect()
         };
-        let attempts = checks.len();
-        let request = Request::Run(Batch { checks, statements: statements.clone(), ..Batch::default() });
-        let operation = Bytes::from(request.to_bytes());
-        let differs = |what: &str| format!("seed {seed}, request {number}: {what}\n  {request:#?}");
-        let answers = replicas.each_mut().map(|replica| replica.execute(&operation, &agreed));
         if let Some(odd) = answers.iter().position(|answer| *answer != answers[0]) {
-            let shown = [0, odd].map(|which| (Response::from_bytes(answers[which].0.clone()), answers[which].1));
+            let shown = [0, odd].map(|which| (shown(&answers[which].0), answers[which].1));
             return Err(differs(&format!("{:?} answers or writes otherwise: {shown:?}", replicas[odd].life)));
         }
-        let answer = Response::from_bytes(answers[0].0.clone()).map_err(|error| differs(&error.to_string()))?;
-        counts.add(&answer);
-        if matches!(answer, Response::Conflict(_)) {
-            return Err(differs("what was tried gave something else"));
+        let (answers, _) = &answers[0];
+        let (one_by_one, _) = apart.execute(&operations, &agreed);
+        if one_by_one != *answers {
+            let [together, apart] = [answers, &one_by_one].map(|answers| shown(answers));
+            return Err(differs(&format!("together they give {together:?}, and one by one {apart:?}")));
         }
-        // What was refused here changed nothing, and must not change anything there. So did an attempt that ended the
-        // whole transaction.
-        let refused = matches!(&answer, Response::Failed(failure)
-            if is_refusal(failure.error.kind) || (failure.statement as usize) < attempts);
-        if let Some(plain) = plain.as_mut().filter(|_| !refused) {
-            compare(&answer, &plain.execute(&statements)?).map_err(|what| differs(&what))?;
+        counts.bundles += u64::from(asked.len() > 1);
+        for (asked, answer) in asked.iter().zip(answers) {
+            let answer = Response::from_bytes(answer.clone()).map_err(|error| differs(&error.to_string()))?;
+            counts.add(&answer);
+            if matches!(answer, Response::Conflict(_)) {
+                return Err(differs("what was tried gave something else"));
+            }
+            // What was refused here changed nothing, and must not change anything there. So did an attempt that ended
+            // the whole transaction.
+            let refused = matches!(&answer, Response::Failed(failure)
+                if is_refusal(failure.error.kind) || (failure.statement as usize) < asked.attempts);
+            if let Some(plain) = plain.as_mut().filter(|_| !refused) {
+                compare(&answer, &plain.execute(&asked.statements)?).map_err(|what| differs(&what))?;
+            }
         }
         for replica in &mut replicas {
             replica.live(&mut rng, &mut others, &agreed).map_err(|what| differs(&what))?;
@@ -300,8 +293,10 @@ pub fn run(seed: u64) -> Result<Counts, String> {
             if let Some(odd) = roots.iter().position(|root| *root != roots[0]) {
                 return Err(differs(&format!("{:?} has other pages", replicas[odd].life)));
             }
+            apart.save();
         }
     }
+    counts.spared = u64::from(apart.transactions() - replicas[0].transactions());
     counts.steps = replicas.iter().map(|replica| replica.rehearsed.compared).sum();
     Ok(counts)
 }
@@ -317,6 +312,10 @@ pub struct Counts {
     pub refused: u64,
     /// Rows in results.
     pub rows: u64,
+    /// Several of them that came in one bundle.
+    pub bundles: u64,
+    /// Transactions that were spared, because several operations were executed in one.
+    pub spared: u64,
     /// Steps of rehearsed transactions that gave what all of it gave at once.
     pub steps: u64,
 }
@@ -340,12 +339,9 @@ impl Counts {
         self.refused += other.refused;
         self.rows += other.rows;
         self.steps += other.steps;
+        self.bundles += other.bundles;
+        self.spared += other.spared;
     }
-}
-
-/// Whether plain SQLite would not have said so.
-const fn is_refusal(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::NotAllowed | ErrorKind::TooSlow | ErrorKind::TooLarge | ErrorKind::Mismatch)
 }
 
 /// SQLite as it comes, with a file, but for what our tables are given: foreign keys, recursive triggers.

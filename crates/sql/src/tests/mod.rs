@@ -8,6 +8,7 @@ mod rebuild;
 mod roles;
 mod scratch;
 mod statements;
+mod together;
 
 use crate::{Batch, ErrorKind, Request, Response, Rows, Sql, Statement, Value};
 use bezant_core::digest::{Digest, Domain};
