@@ -29,7 +29,7 @@ pub(crate) const CHORES: [Chore; 16] = [
     },
     Chore {
         name: "instructions",
-        arguments: "[--protocol NAME]... [--auth MODE] [--f N] [--sessions N] [--bytes N] [--operations N]",
+        arguments: "[--write] | [--protocol NAME]... [--auth MODE] [--f N] [--sessions N] [--bytes N] [--operations N]",
         purpose: "instructions that the core takes for an operation, by party (needs valgrind)",
     },
     Chore {

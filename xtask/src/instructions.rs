@@ -4,6 +4,9 @@
 //! `crates/core/examples/instructions.rs` runs replicas and clients on one thread; callgrind counts. Each party has its
 //! turns in a function of its own, so what was spent is the inclusive cost of the calls of that function. There are no
 //! sockets, no disk and no kernel in it.
+//!
+//! The table of `docs/benchmarks.md` is a ratchet: the gate fails when an operation has become more expensive than it
+//! says there. Whoever makes one cheaper writes the table anew, with `--write`.
 
 use crate::failure::{Failure, Result, ensure};
 use crate::options::Options;
@@ -13,6 +16,13 @@ use std::fs;
 
 /// What is measured unless something is named.
 const PROTOCOLS: [&str; 6] = ["pbft", "zlight", "quorum", "chain", "ring", "unreplicated"];
+
+/// Where the table is, and how it begins.
+const PAGE: &str = "docs/benchmarks.md";
+const HEAD: &str = "| protocol | first replica | each other replica | all clients | in all |\n|---|---|---|---|---|\n";
+
+/// By how much an operation may be more expensive than the table says: what counts vary by, and more.
+const SLACK: f64 = 1.02;
 
 /// Instructions for an operation, by party.
 type Costs = BTreeMap<String, f64>;
@@ -29,26 +39,75 @@ struct Load<'a> {
 
 /// `cargo xtask instructions`.
 pub(crate) fn run(arguments: &[String]) -> Result {
+    let (arguments, writes) = match arguments {
+        [only] if only == "--write" => (&[][..], true),
+        all => (all, false),
+    };
     let known = ["--protocol", "--auth", "--f", "--sessions", "--bytes", "--operations"];
     let options = Options::parse(arguments, &known)?;
-    ensure(process::is_installed("valgrind"), || "valgrind is not installed: it counts the instructions".into())?;
     let auth = options.text("--auth").unwrap_or("mac");
     let (f, bytes) = (options.number("--f", 1)?, options.number("--bytes", 8)?);
     let (sessions, operations) = (options.number("--sessions", 200)?, options.number("--operations", 4_000)?);
     let named = options.all("--protocol");
     let protocols = if named.is_empty() { PROTOCOLS.to_vec() } else { named };
-    let build = ["build", "--release", "--locked", "--quiet", "-p", "bezant-core", "--features", "std", "--example"];
-    let built = cargo(&[&build[..], &["instructions"]].concat()).status()?;
-    ensure(built.success(), || "the load does not build; see above".into())?;
+    build()?;
     println!("n = {}, f = {f}, {sessions} sessions, {bytes} bytes, {auth}: instructions for an operation\n", 3 * f + 1);
-    println!("| protocol | first replica | each other replica | all clients | in all |\n|---|---|---|---|---|");
+    print!("{HEAD}");
+    let mut table = String::new();
     for protocol in protocols {
         // A single server tolerates nobody.
         let f = if protocol == "unreplicated" { 0 } else { f };
-        let costs = count(&Load { protocol, auth, f, sessions, bytes, operations })?;
-        println!("{}", row(protocol, &costs)?);
+        let row = row(protocol, &count(&Load { protocol, auth, f, sessions, bytes, operations })?)?;
+        println!("{row}");
+        table = table + &row + "\n";
+    }
+    if writes {
+        let page = fs::read_to_string(PAGE)?;
+        let (before, old) = page.split_once(HEAD).ok_or_else(|| Failure::new(format!("{PAGE} has no table")))?;
+        let after = old.find("\n\n").map_or("", |end| &old[end + 1..]);
+        fs::write(PAGE, format!("{before}{HEAD}{table}{after}"))?;
     }
     Ok(())
+}
+
+/// Whether an operation costs no more than the table says.
+pub(crate) fn check() -> Result<String> {
+    let page = fs::read_to_string(PAGE)?;
+    build()?;
+    let mut said = Vec::new();
+    for protocol in PROTOCOLS {
+        let f = u64::from(protocol != "unreplicated");
+        let costs = count(&Load { protocol, auth: "mac", f, sessions: 200, bytes: 8, operations: 4_000 })?;
+        let now = costs.values().sum::<f64>();
+        let recorded = in_table(&page, protocol).ok_or_else(|| {
+            Failure::new(format!(
+                "{PAGE} does not say what an operation of {protocol} costs: `cargo xtask instructions --write`"
+            ))
+        })?;
+        ensure(now <= recorded * SLACK, || {
+            format!(
+                "an operation of {protocol} takes {now:.0} instructions, and {recorded:.0} by the table in {PAGE}. If it \
+                 is worth that, say so in the commit, after `cargo xtask instructions --write`"
+            )
+        })?;
+        said.push(format!("{protocol} {:.2}", now / recorded));
+    }
+    Ok(format!("instructions for an operation, by those of the table: {}", said.join(", ")))
+}
+
+/// The last column of a protocol's row.
+fn in_table(page: &str, protocol: &str) -> Option<f64> {
+    let (_, table) = page.split_once(HEAD)?;
+    let begins = |row: &&str| row.starts_with(&format!("| `{protocol}`"));
+    let row = table.lines().take_while(|row| row.starts_with('|')).find(begins)?;
+    row.trim_end_matches(" |").rsplit_once("| ")?.1.parse().ok()
+}
+
+fn build() -> Result {
+    ensure(process::is_installed("valgrind"), || "valgrind is not installed: it counts the instructions".into())?;
+    let build = ["build", "--release", "--locked", "--quiet", "-p", "bezant-core", "--features", "std", "--example"];
+    let built = cargo(&[&build[..], &["instructions"]].concat()).status()?;
+    ensure(built.success(), || "the load does not build; see above".into())
 }
 
 /// Runs one load under callgrind. What it wrote stays in the target folder, for `callgrind_annotate`.
@@ -100,8 +159,11 @@ fn row(protocol: &str, costs: &Costs) -> Result<String> {
     let all: f64 = costs.values().sum();
     let first = costs.get("0").copied().unwrap_or_default();
     let others = costs.keys().filter(|party| !["0", "clients"].contains(&party.as_str())).count();
-    let each = if others == 0 { 0.0 } else { (all - first - clients) / others as f64 };
-    Ok(format!("| `{protocol}` | {first:.0} | {each:.0} | {clients:.0} | {all:.0} |"))
+    let each = match others {
+        0 => String::new(),
+        _ => format!("{:.0} ", (all - first - clients) / others as f64),
+    };
+    Ok(format!("| `{protocol}` | {first:.0} | {each}| {clients:.0} | {all:.0} |"))
 }
 
 #[cfg(test)]
@@ -115,6 +177,13 @@ mod tests {
                        calls=9 1\n+2 800\n\nfn=(5) load::other\ncfn=(2)\ncalls=1 7\n20 300\n";
         let expected = [("0".to_owned(), 1_200), ("clients".to_owned(), 50)];
         assert_eq!(inclusive(profile), BTreeMap::from(expected));
+    }
+
+    #[test]
+    fn the_table_is_read_by_protocol() {
+        let page =
+            format!("text\n{HEAD}| `ring` | 1 | 2 | 3 | 44 |\n| `pbft`, n = 1 | 5 | | 7 | 88 |\n\n| `x` | 9 |\n");
+        assert_eq!(["ring", "pbft", "x"].map(|name| in_table(&page, name)), [Some(44.0), Some(88.0), None]);
     }
 
     #[test]

@@ -32,7 +32,7 @@ struct Package {
     is_there: fn() -> bool,
 }
 
-const PACKAGES: [Package; 13] = [
+const PACKAGES: [Package; 14] = [
     Package { name: "g++", purpose: "compiles the fuzzing runtime", is_there: || process::is_installed("c++") },
     Package {
         name: "redis-tools",
@@ -71,6 +71,7 @@ const PACKAGES: [Package; 13] = [
         purpose: "runs the referee's program for pgjdbc from its source",
         is_there: || process::is_installed("javac"),
     },
+    Package { name: "valgrind", purpose: "counts instructions", is_there: || process::is_installed("valgrind") },
     Package {
         name: "npm",
         purpose: "fetches node-postgres, and brings node",

@@ -12,7 +12,7 @@
 use crate::failure::{Failure, Result, ensure};
 use crate::options::Options;
 use crate::process::{self, binary, cargo, logged};
-use crate::{e2e, files, finding, fuzz, purity, seeds, spec, tidy, tools};
+use crate::{e2e, files, finding, fuzz, instructions, purity, seeds, spec, tidy, tools};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -36,9 +36,9 @@ struct Step {
 /// The steps that mostly wait, and those that compute beside them. They need nothing of each other.
 const WAITING: [&str; 8] =
     ["e2e-demo", "e2e-sql", "e2e-cluster", "e2e-aliph", "e2e-ring", "e2e-postgres", "e2e-python", "e2e-referee"];
-const COMPUTING: [&str; 5] = ["saved-seeds", "fresh-seeds", "sql-fuzz", "spec", "fuzz"];
+const COMPUTING: [&str; 6] = ["saved-seeds", "fresh-seeds", "instructions", "sql-fuzz", "spec", "fuzz"];
 
-const STEPS: [Step; 27] = [
+const STEPS: [Step; 28] = [
     Step { name: "tools", run: |_| tools::all() },
     Step { name: "fmt", run: |_| quiet("fmt", &["fmt", "--all", "--check"]) },
     Step { name: "tidy", run: |_| tidy::check() },
@@ -52,6 +52,7 @@ const STEPS: [Step; 27] = [
     Step { name: "commands", run: |_| commands() },
     Step { name: "saved-seeds", run: |_| seeds::saved() },
     Step { name: "fresh-seeds", run: |_| seeds::of_this_commit() },
+    Step { name: "instructions", run: |_| instructions::check() },
     Step { name: "sql-fuzz", run: |_| seeds::sql_fuzz_of_this_commit() },
     Step { name: "spec", run: |_| spec::check() },
     Step { name: "fuzz-test", run: fuzz_test },
