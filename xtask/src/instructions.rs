@@ -79,11 +79,8 @@ pub(crate) fn check() -> Result<String> {
         let f = u64::from(protocol != "unreplicated");
         let costs = count(&Load { protocol, auth: "mac", f, sessions: 200, bytes: 8, operations: 4_000 })?;
         let now = costs.values().sum::<f64>();
-        let recorded = in_table(&page, protocol).ok_or_else(|| {
-            Failure::new(format!(
-                "{PAGE} does not say what an operation of {protocol} costs: `cargo xtask instructions --write`"
-            ))
-        })?;
+        let missing = || format!("{PAGE} has no row for {protocol}: `cargo xtask instructions --write`");
+        let recorded = in_table(&page, protocol).ok_or_else(|| Failure::new(missing()))?;
         ensure(now <= recorded * SLACK, || {
             format!(
                 "an operation of {protocol} takes {now:.0} instructions, and {recorded:.0} by the table in {PAGE}. If it \
