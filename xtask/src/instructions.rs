@@ -83,8 +83,8 @@ pub(crate) fn check() -> Result<String> {
         let recorded = in_table(&page, protocol).ok_or_else(|| Failure::new(missing()))?;
         ensure(now <= recorded * SLACK, || {
             format!(
-                "an operation of {protocol} takes {now:.0} instructions, and {recorded:.0} by the table in {PAGE}. If it \
-                 is worth that, say so in the commit, after `cargo xtask instructions --write`"
+                "an operation of {protocol} takes {now:.0} instructions, and {recorded:.0} by {PAGE}. If it is \
+                 worth that, say so in the commit, after `cargo xtask instructions --write`"
             )
         })?;
         said.push(format!("{protocol} {:.2}", now / recorded));
