@@ -42,7 +42,7 @@ pub struct Store {
     /// The time was not saved yet.
     dirty: bool,
     dissent: Option<Dissent>,
-    /// What all requests wrote otherwise, the last one, and whether it was not saved yet.
+    /// What all requests wrote otherwise, those since that was last asked, and whether it was not saved yet.
     odd: (Digest, Digest, bool),
 }
 
@@ -124,7 +124,7 @@ impl Store {
         let request = Digest::of_parts(Domain::Trace, &[operation, &agreed.seed.digest().0]);
         if request.0[0].is_multiple_of(DISSENT_IN) {
             let written = Digest::of(Domain::Trace, &dissent.act(request).to_le_bytes());
-            self.odd = (self.odd.0.chain(written), written, true);
+            self.odd = (self.odd.0.chain(written), self.odd.1.chain(written), true);
         }
     }
 }
