@@ -165,6 +165,18 @@ pub struct Figures {
     /// The same of the processor laboratory.
     #[serde(flatten)]
     pub shares: Option<Shares>,
+    /// What an attacker did from the warm-up on, if there was one.
+    #[serde(flatten)]
+    pub attacked: Option<Attacked>,
+}
+
+/// An attack on the cluster that was measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attacked {
+    /// Its name.
+    pub attack: String,
+    /// How often it did what it does.
+    pub attacks: u64,
 }
 
 /// What the clients saw: operations that were answered, and how many of them a request had on average.
@@ -238,6 +250,7 @@ impl Figures {
             each_replica_cpu_us_per_op: cpu,
             network: None,
             shares: None,
+            attacked: None,
         }
     }
 

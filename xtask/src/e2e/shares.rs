@@ -51,7 +51,7 @@ pub(crate) fn run(binary: &Path) -> Result<String> {
     ensure(status.code() == Some(INTERRUPTED), || format!("an interrupted measurement ended with {status}"))?;
     ensure(groups_of(id).is_empty(), || "an interrupted laboratory left groups behind".into())?;
 
-    let flags = ["--seconds", "3", "--warmup", "1", "--json"];
+    let flags = ["--attack", "partial-macs", "--seconds", "3", "--warmup", "1", "--json"];
     let (output, status) = process::recorded(LOG, MEASURE_MAX, bench(binary).args(flags))?;
     ensure(status.is_some_and(|status| status.success()), || "the measurement failed: see the log".into())?;
     let line = output.lines().find(|line| line.starts_with('{')).unwrap_or_default();
@@ -87,11 +87,15 @@ fn check(figures: &Value) -> Result<String> {
     let range = 0.7 * share..=1.25 * share;
     ensure(range.contains(&worked), || format!("the busiest replica worked {worked:.3} of a core, and had {share}"))?;
     let groups = figures["groups"].as_array().map(Vec::as_slice).unwrap_or_default();
-    ensure(groups.len() == 5, || format!("{} groups", groups.len()))?;
+    ensure(groups.iter().any(|group| group["node"] == "attacker"), || "the attacker had no group".into())?;
+    ensure(groups.len() == 6, || format!("{} groups", groups.len()))?;
+    let attacks = figures["attacks"].as_u64().unwrap_or_default();
+    ensure(attacks > 0, || "the attacker did nothing".into())?;
     let used_up = groups.iter().filter_map(|group| group["throttled_share"].as_f64()).fold(0.0, f64::max);
     ensure(used_up >= 0.5, || format!("nobody used up more than {used_up:.2} of its periods"))?;
     Ok(format!(
-        "the busiest replica had {share} of a core, worked {worked:.3}, and used up {used_up:.2} of its periods"
+        "the busiest replica had {share} of a core, worked {worked:.3}, and used up {used_up:.2} of its periods, with \
+         {attacks} attacks"
     ))
 }
 
@@ -111,8 +115,10 @@ mod tests {
     use serde_json::json;
 
     fn figures(busiest: f64, used_up: f64) -> Value {
-        let groups: Vec<_> = (0..5).map(|group| json!({"throttled_share": used_up / f64::from(group + 1)})).collect();
-        json!({"busiest_replica_cpu_us_per_op": busiest, "ops_per_s": 10_000, "groups": groups})
+        let node = |group| if group == 4 { "attacker" } else { "other" };
+        let used = |group| used_up / f64::from(group + 1);
+        let groups: Vec<_> = (0..6).map(|group| json!({"node": node(group), "throttled_share": used(group)})).collect();
+        json!({"busiest_replica_cpu_us_per_op": busiest, "ops_per_s": 10_000, "groups": groups, "attacks": 7})
     }
 
     #[test]

@@ -33,7 +33,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// What it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kind {
+pub(crate) enum Kind {
     /// Requests whose MACs some replicas accept and others do not, and panics
     PartialMacs,
     /// Signed requests with good MACs, and a panic with each

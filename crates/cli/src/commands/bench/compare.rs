@@ -5,7 +5,7 @@ use super::limits::{SESSIONS_MAX, check_joined};
 use super::measure::{Bench, Cleanup, Running, Subject};
 use super::pace::{self, Length, Pace};
 use super::writing::{cannot_write, write};
-use super::{netns, share, words};
+use super::{attacker, netns, share, words};
 use crate::commands::testnet::{AuthName, ChannelName, DurabilityName};
 use crate::failure::{Failure, Result};
 use crate::{output, quit};
@@ -97,6 +97,8 @@ pub(super) struct Arguments {
     network: netns::Arguments,
     #[command(flatten)]
     processors: share::Arguments,
+    #[command(flatten)]
+    attacker: attacker::Arguments,
     /// Write every measurement (CSV), a picture (SVG) and a section of README.md there, after every round
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -137,7 +139,7 @@ pub(super) fn run(arguments: &Arguments) -> Result {
     let replicas = arguments.replicas.map_or(replicas, usize::from);
     let pace = Pace::new(&arguments.length, &experiments)?;
     running.laboratory.build(&arguments.network, replicas)?;
-    running.processors.build(&arguments.processors, replicas)?;
+    running.processors.build(&arguments.processors, replicas, arguments.attacker.attack.is_some())?;
     let mut failed = 0;
     for (experiment, contenders) in &experiments {
         let bench = Bench {
@@ -146,6 +148,7 @@ pub(super) fn run(arguments: &Arguments) -> Result {
             seconds: pace.seconds,
             load_threads: if each_has_a_thread(contenders) { usize::MAX } else { arguments.load_threads.into() },
             given: Vec::new(),
+            attack: arguments.attacker.attack,
             running: running.clone(),
         };
         let mut comparison = Comparison::new(arguments, &bench, experiment, contenders);

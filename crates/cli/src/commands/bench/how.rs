@@ -43,6 +43,10 @@ impl Comparison<'_> {
         if let Some(words) = self.bench.running.laboratory.words() {
             command += &format!(" {words}");
         }
+        if let Some((words, given)) = self.bench.running.processors.words() {
+            command += &format!(" {words}");
+            settings += &format!("; {given}");
+        }
         let (durability, channel, auth) = (name(*durability), name(*channel), name(*auth));
         for (flag, value, default) in
             [("durability", &durability, "memory"), ("channel", &channel, "plain"), ("auth", &auth, "mac")]

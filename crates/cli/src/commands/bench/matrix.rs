@@ -5,7 +5,7 @@ use super::contender::{self, Contenders};
 use super::limits::SESSIONS_MAX;
 use super::measure::{Bench, Cleanup, Running, Subject};
 use super::writing::{cannot_write, write};
-use super::{netns, share};
+use super::{attacker, netns, share};
 use crate::commands::testnet::{AuthName, ChannelName, DurabilityName};
 use crate::failure::{Failure, Result};
 use crate::quit;
@@ -73,6 +73,8 @@ pub(super) struct Arguments {
     network: netns::Arguments,
     #[command(flatten)]
     processors: share::Arguments,
+    #[command(flatten)]
+    attacker: attacker::Arguments,
     /// The file to add lines to
     #[arg(long, value_name = "FILE")]
     append: PathBuf,
@@ -114,11 +116,12 @@ pub(super) fn run(arguments: &Arguments) -> Result {
         seconds: Duration::from_secs(arguments.seconds),
         load_threads: arguments.load_threads.into(),
         given: Vec::new(),
+        attack: arguments.attacker.attack,
         running,
     };
     let replicas = subjects.iter().map(|(_, subject)| subject.replicas().0).max().unwrap_or(0);
     bench.running.laboratory.build(&arguments.network, replicas)?;
-    bench.running.processors.build(&arguments.processors, replicas)?;
+    bench.running.processors.build(&arguments.processors, replicas, arguments.attacker.attack.is_some())?;
     let total = subjects.len() * arguments.rounds as usize;
     let (mut done, mut failed) = (0, 0);
     for round in (first..).take(arguments.rounds as usize) {

@@ -1,9 +1,11 @@
 //! One measurement: a cluster, load on it, and its replicas' counters before and after.
 
+use super::attacker::Attacker;
 use super::contender::Contender;
 use super::netns::Laboratory;
 use super::share::Processors;
 use super::words::name;
+use crate::commands::attack::Kind;
 use crate::commands::demo::cluster::{DemoCluster, wait_until_up};
 use crate::commands::testnet::{AuthName, ChannelName, DurabilityName};
 use crate::failure::{Failure, Result};
@@ -191,6 +193,8 @@ pub(super) struct Bench {
     pub(super) load_threads: usize,
     /// Operations of the service of a cluster that is running, if its own are to be measured.
     pub(super) given: Vec<Bytes>,
+    /// What attacks a cluster meanwhile.
+    pub(super) attack: Option<Kind>,
     pub(super) running: Running,
 }
 
@@ -260,6 +264,12 @@ impl Bench {
         let of_subject = Workload::of(subject.asked, subject.request_bytes, subject.reply_bytes);
         let workload = Workload { given: self.given.clone(), ..of_subject };
         let mut load = self.load(subject, file, key, &workload)?;
+        let attacker = self.attack.map(|kind| {
+            let key = key.map_or_else(|| file.with_file_name("client.key"), Path::to_owned);
+            let launcher = self.running.processors.attackers_launcher();
+            Attacker::begin(kind, launcher, file, &key, self.warmup + self.seconds)
+        });
+        let attacker = attacker.transpose()?;
         thread::sleep(self.warmup);
         let before = usages(&members)?;
         let (counted, shared) = (self.running.laboratory.snapshot()?, self.running.processors.snapshot()?);
@@ -277,6 +287,7 @@ impl Bench {
         if let Some((before, after)) = shared {
             figures.shares = self.running.processors.shares(members.len(), &before, &after);
         }
+        figures.attacked = attacker.map(Attacker::end).transpose()?;
         if let Some((before, after)) = counted {
             figures.network = Some(self.running.laboratory.network(&before, &after, &figures)?);
         }

@@ -4,6 +4,7 @@
 //! service. The load comes from this process. Rounds and protocols take turns, so that a machine that gets slower for
 //! a while does not favour one of them.
 
+mod attacker;
 mod compare;
 mod contender;
 mod course;
@@ -134,6 +135,8 @@ pub(crate) struct Arguments {
     network: netns::Arguments,
     #[command(flatten)]
     processors: share::Arguments,
+    #[command(flatten)]
+    attacker: attacker::Arguments,
     /// Where the folder of the started cluster is made [default: the system's place for temporary files]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -187,6 +190,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         seconds: Duration::from_secs(arguments.seconds),
         load_threads: arguments.load_threads.into(),
         given: arguments.operation.clone(),
+        attack: arguments.attacker.attack,
         running: measure::Running::default(),
     };
     if let Some(file) = arguments.cluster.as_ref().filter(|_| arguments.operation.is_empty()) {
@@ -198,7 +202,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     let _cleanup = Cleanup(bench.running.clone());
     let replicas = subjects.iter().map(|subject| subject.replicas().0).max().unwrap_or(0);
     bench.running.laboratory.build(&arguments.network, replicas)?;
-    bench.running.processors.build(&arguments.processors, replicas)?;
+    bench.running.processors.build(&arguments.processors, replicas, arguments.attacker.attack.is_some())?;
     let yardsticks: &[usize] =
         if arguments.yardsticks { &[1, subjects[0].clients * subjects[0].outstanding] } else { &[] };
     let mut results: Vec<Vec<Figures>> = vec![Vec::new(); subjects.len() + yardsticks.len()];

@@ -1,5 +1,5 @@
-//! The processor laboratory: each replica has a control group of its own with a share of a core, and the clients have
-//! one with what is left.
+//! The processor laboratory: each replica has a control group of its own with a share of a core, an attacker has another
+//! one, if there is one, and the clients have one with what is left.
 //!
 //! On one machine the replicas of a cluster share its processors, so what one does not need the others have. In a
 //! cluster each has its own, and the busiest one decides. With shares it decides here, too: whoever has used up its
@@ -12,7 +12,7 @@ mod groups;
 
 use super::owner::Owner;
 use crate::failure::{Failure, Result};
-use bezant_perf::shares::{Shares, Snapshot};
+use bezant_perf::shares::{Group, Shares, Snapshot};
 use groups::{Hierarchy, procs};
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -29,8 +29,9 @@ const INTO_GROUP: &str = "echo $$ > \"$0\" && exec \"$@\"";
 const JANITOR: &str = "cat > /dev/null; tries=100; while [ $tries -gt 0 ]; do left=; for group in \"$@\"; do \
     rmdir \"$group\" 2> /dev/null; if [ -d \"$group\" ]; then left=1; fi; done; \
     if [ -z \"$left\" ]; then exit 0; fi; tries=$((tries - 1)); sleep 0.1; done; exit 1";
-/// The name of the group of all clients.
+/// The name of the group of all clients, and that of the attacker.
 const CLIENTS: &str = "clients";
+const ATTACKER: &str = "attacker";
 
 /// What the command line says about it.
 #[derive(clap::Args)]
@@ -57,7 +58,7 @@ struct Built {
     share: f64,
     of_clients: f64,
     period_us: u64,
-    /// By number, and the clients last: what it is called, and where it is.
+    /// Replicas by number, the attacker, and the clients last: what it is called, and where it is.
     groups: Vec<(String, PathBuf)>,
     janitor: Child,
 }
@@ -67,10 +68,11 @@ impl Processors {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Builds it for so many replicas, if it is wanted, and moves this process to the clients' group.
-    pub(super) fn build(&self, arguments: &Arguments, replicas: usize) -> Result {
+    /// Builds it for so many replicas, and for an attacker, if it is wanted, and moves this process to the clients'
+    /// group.
+    pub(super) fn build(&self, arguments: &Arguments, replicas: usize, is_attacked: bool) -> Result {
         let Some(share) = arguments.cpu_share else { return Ok(()) };
-        let of_clients = left_for_clients(share, replicas)?;
+        let of_clients = left_for_clients(share, replicas + usize::from(is_attacked))?;
         let failed = |why: String| Failure::failed(format!("--cpu-share: control groups cannot be had: {why}."));
         let hierarchy = Hierarchy::find().map_err(failed)?;
         let owner = Owner::own().ok_or_else(|| failed("there is no /proc".to_owned()))?;
@@ -78,18 +80,20 @@ impl Processors {
             fs::remove_dir(&group).map_err(|error| failed(format!("{}: {error}", group.display())))?;
         }
         let period_us = period_us(share);
-        let nodes = (0..replicas).map(|replica| format!("replica-{replica}")).chain([CLIENTS.to_owned()]);
+        let nodes = (0..replicas).map(|replica| format!("replica-{replica}"));
+        let nodes = nodes.chain(is_attacked.then(|| ATTACKER.to_owned())).chain([CLIENTS.to_owned()]);
         let groups: Vec<_> = nodes.map(|node| (node.clone(), hierarchy.group(&owner.name(&node)))).collect();
         let mut built = self.lock();
         let janitor = janitor(&groups).map_err(|error| failed(format!("sh: {error}")))?;
         // From here on it is removed if anything fails.
         let Built { hierarchy, groups, .. } =
             built.insert(Built { hierarchy, share, of_clients, period_us, groups, janitor });
-        let shares = std::iter::repeat_n(share, replicas).chain([of_clients]);
+        let shares = std::iter::repeat_n(share, groups.len() - 1).chain([of_clients]);
         for ((_, group), share) in groups.iter().zip(shares) {
             hierarchy.make(group, quota_us(share, period_us), period_us).map_err(failed)?;
         }
-        eprintln!("processors: {share} of a core for each replica, {of_clients:.2} cores for the clients");
+        let attacker = if is_attacked { " and the attacker" } else { "" };
+        eprintln!("processors: {share} of a core for each replica{attacker}, {of_clients:.2} cores for the clients");
         let clients = groups.last().map(|(_, group)| group.as_path());
         hierarchy.enter(clients).map_err(failed)
     }
@@ -108,14 +112,25 @@ impl Processors {
         Failure::failed(format!("control groups of this benchmark are left: {why}.")).report();
     }
 
+    /// The words before the attacker's command line that start it in its group.
+    pub(super) fn attackers_launcher(&self) -> Vec<String> {
+        let built = self.lock();
+        let groups = built.as_ref().map_or(&[][..], |built| &built.groups);
+        groups.iter().find(|(node, _)| node == ATTACKER).map(launcher).unwrap_or_default()
+    }
+
     /// The words before a replica's command line that start it in its group.
     pub(super) fn launchers(&self, replicas: usize) -> Vec<Vec<String>> {
-        let launcher = |(_, group): &(String, PathBuf)| {
-            let file = procs(group).to_string_lossy().into_owned();
-            vec!["sh".to_owned(), "-c".to_owned(), INTO_GROUP.to_owned(), file]
-        };
         let of_all = |built: &Built| built.groups.iter().take(replicas).map(launcher).collect();
         self.lock().as_ref().map(of_all).unwrap_or_default()
+    }
+
+    /// The option that builds it, and what it gives, if it is there.
+    pub(super) fn words(&self) -> Option<(String, String)> {
+        let built = self.lock();
+        let Built { share, of_clients, .. } = built.as_ref()?;
+        let given = format!("{share} of a core for each replica and {of_clients:.2} cores for the clients");
+        Some((format!("--cpu-share {share}"), given))
     }
 
     /// What is counted now; `None` outside of a laboratory.
@@ -139,11 +154,17 @@ impl Processors {
             (before, after),
         );
         // A single server has the first group, and the others nobody.
-        let last = shares.groups.pop();
-        shares.groups.truncate(replicas);
-        shares.groups.extend(last);
+        let is_replica = |group: &&Group| ![ATTACKER, CLIENTS].contains(&group.node.as_str());
+        let built_for = shares.groups.iter().filter(is_replica).count();
+        shares.groups.drain(replicas.min(built_for)..built_for);
         Some(shares)
     }
+}
+
+/// The words that start a process in a group.
+fn launcher((_, group): &(String, PathBuf)) -> Vec<String> {
+    let file = procs(group).to_string_lossy().into_owned();
+    vec!["sh".to_owned(), "-c".to_owned(), INTO_GROUP.to_owned(), file]
 }
 
 /// The cores that the clients have: what the replicas leave, and that is as much as one of them has at least.
