@@ -51,7 +51,7 @@ pub(crate) fn run(binary: &Path) -> Result<String> {
     ensure(status.code() == Some(INTERRUPTED), || format!("an interrupted measurement ended with {status}"))?;
     ensure(groups_of(id).is_empty(), || "an interrupted laboratory left groups behind".into())?;
 
-    let flags = ["--attack", "partial-macs", "--seconds", "3", "--warmup", "1", "--json"];
+    let flags = ["--attack", "connect-flood", "--seconds", "3", "--warmup", "1", "--json"];
     let (output, status) = process::recorded(LOG, MEASURE_MAX, bench(binary).args(flags))?;
     ensure(status.is_some_and(|status| status.success()), || "the measurement failed: see the log".into())?;
     let line = output.lines().find(|line| line.starts_with('{')).unwrap_or_default();
