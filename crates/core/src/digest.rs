@@ -29,6 +29,10 @@ pub enum Domain {
     Node,
     /// Statements that are signed.
     Signature,
+    /// A statement that is signed together with others: a leaf of their tree.
+    Leaf,
+    /// An inner node of that tree.
+    Branch,
     /// A large frame whose MACs cover its digest.
     Frame,
     /// Coefficients of batch verification.
@@ -61,6 +65,8 @@ impl Domain {
             Self::Page => b"bezant/page/v1..................",
             Self::Node => b"bezant/node/v1..................",
             Self::Signature => b"bezant/signature/v1.............",
+            Self::Leaf => b"bezant/leaf/v1..................",
+            Self::Branch => b"bezant/branch/v1................",
             Self::Frame => b"bezant/frame/v1.................",
             Self::Batching => b"bezant/batching/v1..............",
             Self::View => b"bezant/view/v1..................",

@@ -287,7 +287,8 @@ mod tests {
         let in_one = entry(1);
         let mut request = in_one.asked_in(InstanceId(7));
         request.authentication.tags = [crate::auth::Tag::from_bytes([1; 16]); 4].into_iter().collect();
-        request.authentication.signature = Some(crate::auth::Signature([2; 64]));
+        let (signature, path) = (crate::auth::Signature([2; 64]), alloc::vec![Digest([3; 32])]);
+        request.authentication.signature = Some(crate::auth::TreeSignature { signature, sides: 1, path });
         let in_another = LogEntry { proposal: in_one.proposal.clone(), request };
         assert_eq!(in_one.digest(), in_another.digest());
         assert_eq!(in_one.to_bytes(), in_another.to_bytes());

@@ -6,7 +6,9 @@
 //! After a change that is meant: `BEZANT_WRITE_DOCS=1 cargo test -p bezant-core --test golden_bytes`, and a new version
 //! of the protocol if released software speaks the old one.
 
-use bezant_core::auth::{Certificate, Claimed, Ed25519, Keyring, PublicKeys, SecretKey, Signature, Signed, Suite, Tag};
+use bezant_core::auth::{
+    Certificate, Claimed, Ed25519, Keyring, PublicKeys, SecretKey, Signature, Signed, Suite, Tag, TreeSignature,
+};
 use bezant_core::batch::{Batch, Entry, Reference};
 use bezant_core::checkpoint::{Checkpoint, NodeContent, NodeId, TransferMessage};
 use bezant_core::cluster::{ClientAuth, Cluster, Limits};
@@ -16,7 +18,7 @@ use bezant_core::history::{Boundary, LogEntry};
 use bezant_core::ids::{ClientId, IdentityId, InstanceId, Principal, PublicKey, ReplicaId, Sequence, Timestamp, View};
 use bezant_core::joining::{Ask, CONTROL_SESSION, CookieMessage, Credential, Given, Join, SessionId, Stamp};
 use bezant_core::message::bundle::{self, Results, Single};
-use bezant_core::message::{Firmness, Outcome, Refusal, Reply, Request};
+use bezant_core::message::{Authentication, Firmness, Outcome, Refusal, Reply, Request};
 use bezant_core::notice::Pace;
 use bezant_core::protocols::chain::{ChainMessage, ChainReply};
 use bezant_core::protocols::pbft::{
@@ -51,11 +53,25 @@ const DIGEST: Digest = Digest([0xd1; 32]);
 const SIGNATURE: Signature = Signature([0x51; 64]);
 const PAGE: u32 = 7;
 
+/// A signature over one request alone.
+fn alone() -> TreeSignature {
+    TreeSignature { signature: SIGNATURE, sides: 0, path: vec![] }
+}
+
 fn request() -> Request {
     let mut request = Request::new(INSTANCE, CLIENT, TIMESTAMP, false, Bytes::from_static(b"hi"));
     request.authentication.tags = [Tag::from_bytes([0x7a; 16]); 4].into_iter().collect();
-    request.authentication.signature = Some(SIGNATURE);
+    request.authentication.signature = Some(alone());
     request
+}
+
+/// The second of three requests that were signed together, without its MACs.
+fn signed_with_others() -> Message {
+    let mut request = request();
+    let path = vec![DIGEST; 2];
+    let signature = Some(TreeSignature { signature: SIGNATURE, sides: 1, path });
+    request.authentication = Authentication { signature, ..Authentication::default() };
+    Message::Request(request)
 }
 
 fn bundle_of_two() -> Message {
@@ -159,7 +175,7 @@ fn strangers() -> Vec<(&'static str, Message)> {
     let join = Join { identification: Bytes::from_static(b"me"), stamps: vec![stamp(0), stamp(2)] };
     let request = |client, operation| {
         let mut request = Request::of_stranger(INSTANCE, client, credential, TIMESTAMP, false, operation);
-        request.authentication.signature = Some(SIGNATURE);
+        request.authentication.signature = Some(alone());
         Message::Request(request)
     };
     let member = ClientId { identity: IdentityId::MEMBERS, session: 5 };
@@ -321,6 +337,7 @@ fn paces() -> Vec<(&'static str, Message)> {
 fn messages() -> Vec<(&'static str, Message)> {
     let mut messages = vec![
         ("REQUEST", Message::Request(request())),
+        ("REQUEST signed with others", signed_with_others()),
         ("REQUEST that is a bundle", bundle_of_two()),
         ("CLOSE", close()),
         ("REPLY with result", reply(Firmness::Tentative, Outcome::read(Bytes::from_static(b"hi")))),
@@ -374,7 +391,7 @@ fn example() -> String {
     let request = Request::new(INSTANCE, CLIENT, TIMESTAMP, false, Bytes::from_static(b"hi"));
     let request = request.authenticate(&cluster, &of_client);
     let reply = reply(Firmness::Tentative, Outcome::read(Bytes::from_static(b"hi"))).sealed(&of_replica, client);
-    let signature = request.authentication.signature.expect("hybrid mode signs").0;
+    let signature = request.authentication.signature.as_ref().expect("hybrid mode signs").signature.0;
     let tag = request.authentication.tags.get(0).expect("hybrid mode has a tag for every replica");
     let lines: [(&str, &[u8]); 7] = [
         ("digest of the cluster", &cluster.digest().0),

@@ -2,6 +2,7 @@
 
 mod support;
 
+use bezant_core::client::{Completion, Read, Submit};
 use bezant_core::cluster::{ClientAuth, Cluster};
 use bezant_core::ids::ReplicaId;
 use bezant_core::message::Refusal;
@@ -9,14 +10,17 @@ use bezant_core::message::bundle::BUNDLE_OPERATIONS_MAX;
 use bezant_core::registry::Record;
 use bezant_core::replica::{Replica, ReplicaConfig};
 use bezant_core::services::Counter;
-use bezant_node::client::{Call, CallError, Client, ClientOptions, RequestId, connect};
+use bezant_core::time::Instant;
+use bezant_node::client::{
+    Call, CallError, Client, ClientOptions, Driver, Finished, Operation, RequestId, connect, run as run_engine,
+};
 use bezant_node::log;
 use bezant_node::net::{Channel, ServiceBuild};
 use bezant_node::replica::{Durability, MemoryLog, ReplicaError, ReplicaHandle, ReplicaOptions, Stall, bind, run};
 use bytes::Bytes;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use support::{
     Directory, IDENTITY, PATIENCE, client_secret, cluster, eventually, increment, keys, listener, read, replica_keyring,
@@ -117,7 +121,11 @@ impl Running {
     }
 
     fn client_of(&self, cluster: Cluster) -> Client {
-        connect(ClientOptions {
+        connect(self.client_options(cluster)).unwrap()
+    }
+
+    fn client_options(&self, cluster: Cluster) -> ClientOptions {
+        ClientOptions {
             cluster,
             replicas: self.client_ports.clone().into(),
             keys: keys(4),
@@ -129,8 +137,7 @@ impl Running {
             sessions_per_connection: 16,
             bundle_operations_max: BUNDLE_OPERATIONS_MAX,
             first_session: None,
-        })
-        .unwrap()
+        }
     }
 
     fn executed(&self, id: usize) -> u64 {
@@ -270,6 +277,45 @@ fn what_waits_together_leaves_together_and_each_has_its_own_result() {
     let status = client.status();
     assert_eq!(status.operations, 15);
     assert!(status.requests < 8, "{} requests", status.requests);
+}
+
+/// Asks for so many increments at once, each in a request of its own.
+struct Increments {
+    left: u64,
+    ended: Arc<AtomicU64>,
+}
+
+impl Driver for Increments {
+    fn next(&mut self, _now: Instant) -> Option<Operation> {
+        self.left = self.left.checked_sub(1)?;
+        let operation = Bytes::copy_from_slice(&Counter::add(1));
+        let submit = Submit { operation, is_bundle: false, read_only: false, read: Read::Quorum, deadline: None };
+        Some(Operation { token: self.left, submit })
+    }
+    fn on_finished(&mut self, finished: Finished) {
+        assert!(matches!(finished.completed.result, Completion::Done(_)));
+        self.ended.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The first ones wait until all connections are made: all leave in one pass, and so do most answers come.
+#[test]
+fn what_many_sessions_ask_for_in_one_pass_is_signed_together() {
+    for auth in [ClientAuth::Hybrid, ClientAuth::Signature] {
+        let running = Running::start(auth, Channel::Plain);
+        let cluster = running.cluster.clone();
+        let options = running.client_options(cluster);
+        let options = ClientOptions { sessions_per_connection: 200, bundle_operations_max: 1, ..options };
+        let ended = Arc::new(AtomicU64::new(0));
+        let engine = run_engine(options, Increments { left: 200, ended: Arc::clone(&ended) }).unwrap();
+        eventually("all are answered", || ended.load(Ordering::Relaxed) == 200);
+        eventually("the status is published", || engine.status().requests == 200);
+        let made = engine.status().counters.signatures_made.get();
+        assert!((1..40).contains(&made), "{made} signatures");
+        let checked = running.replicas[0].as_ref().unwrap().status().counters.signatures_checked.get();
+        assert!((1..40).contains(&checked), "{checked} signatures checked by the primary");
+        engine.stop().unwrap();
+    }
 }
 
 /// The deadline of one is none for the others, and whoever was told that an outcome is unknown can ask for it later.

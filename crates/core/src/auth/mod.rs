@@ -45,9 +45,11 @@
 mod keyring;
 mod mac;
 mod signature;
+mod tree;
 mod verified;
 
 pub use keyring::{Counters, Keyring, PublicKeys};
 pub use mac::{Authenticator, MacKey, Tag};
 pub use signature::{Ed25519, SecretKey, Signature, Signer, Suite};
+pub use tree::{LEAVES_MAX, PATH_MAX, TreeSignature};
 pub use verified::{Certificate, Claimed, Signable, Signed, Verified};

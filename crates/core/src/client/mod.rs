@@ -102,6 +102,8 @@ pub struct Client {
     id: ClientId,
     /// Key and session, if the cluster file does not name this client.
     credential: Option<Credential>,
+    /// Whether its host signs requests, those of several sessions together.
+    host_signs: bool,
     /// What it does to join, while it does.
     joining: Option<Joining>,
     instance: InstanceId,
@@ -134,6 +136,7 @@ impl Client {
             keyring,
             id,
             credential: None,
+            host_signs: false,
             joining: None,
             instance: InstanceId(1),
             asked,
@@ -148,6 +151,14 @@ impl Client {
             retry_at: None,
             deadline_at: None,
         }
+    }
+
+    /// The same, for a host that signs: a request that is to be signed leaves without a signature, each time that it
+    /// does. The host signs all of a pass together ([`Request::sign_all`]), before they go: those of several sessions
+    /// with the same keys, too. A request of which [`Request::lacks_signature`] says nothing goes as it is.
+    #[must_use]
+    pub fn signed_by_host(self) -> Self {
+        Self { host_signs: true, ..self }
     }
 
     /// Who this is.
@@ -225,7 +236,7 @@ impl Client {
         self.last_timestamp = self.last_timestamp.max(timestamp);
         let manner = if submit.read_only { Manner::OrderedQuery } else { Manner::Ordered };
         let form = Form { manner, is_bundle: submit.is_bundle };
-        let request = self.compose(timestamp, form, submit.operation).authenticate(&self.cluster, &self.keyring);
+        let request = self.prove(self.compose(timestamp, form, submit.operation));
         let everywhere = match self.part().is_resilient() {
             true => request.clone(),
             false => request.clone().authenticate_for_all(&self.cluster, &self.keyring),
@@ -246,7 +257,15 @@ impl Client {
 
     fn request(&mut self, now: Instant, form: Form, operation: Bytes) -> Request {
         let timestamp = self.next_timestamp(now);
-        self.compose(timestamp, form, operation).authenticate(&self.cluster, &self.keyring)
+        self.prove(self.compose(timestamp, form, operation))
+    }
+
+    /// Adds this client's proof, but for a signature that its host adds.
+    fn prove(&self, request: Request) -> Request {
+        match self.host_signs {
+            true => request.authenticate_unsigned(&self.cluster, &self.keyring),
+            false => request.authenticate(&self.cluster, &self.keyring),
+        }
     }
 
     fn next_timestamp(&mut self, now: Instant) -> Timestamp {

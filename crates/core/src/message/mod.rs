@@ -11,5 +11,5 @@ mod request;
 
 pub use outcome::{Outcome, Refusal};
 pub use reply::{Firmness, RESULT_BYTES_FULL_MAX, Reply};
-pub use request::{Authentication, REQUEST_SIGNATURE_KIND, Request, Vouched};
+pub use request::{Authentication, REQUESTS_ROOT_KIND, Request, Vouched};
 pub(crate) use request::{Form, Manner};

@@ -1,7 +1,7 @@
 //! A client's request and its proof.
 
 use super::bundle;
-use crate::auth::{Authenticator, Keyring, Signature, Tag};
+use crate::auth::{Authenticator, Keyring, Tag, TreeSignature};
 use crate::cluster::Cluster;
 use crate::digest::{Digest, Domain};
 use crate::ids::{ClientId, IdentityId, InstanceId, Principal, Timestamp};
@@ -17,8 +17,8 @@ use core::fmt;
 /// Requests up to this size are copied out of the receive buffer, as one piece.
 const REQUEST_COPY_BYTES_MAX: usize = 1024;
 
-/// The kind byte under which clients sign requests; no [`crate::auth::Signable::KIND`] equals it.
-pub const REQUEST_SIGNATURE_KIND: u8 = 1;
+/// The kind byte under which clients sign the roots of trees of requests; no [`crate::auth::Signable::KIND`] equals it.
+pub const REQUESTS_ROOT_KIND: u8 = 20;
 
 /// First byte of the statement in a client's authenticator: no frame's statement begins with it.
 const AUTHENTICATOR: u8 = 0xa0;
@@ -41,8 +41,8 @@ pub enum Vouched {
 pub struct Authentication {
     /// An authenticator: one MAC per replica, or none.
     pub tags: Authenticator,
-    /// A signature, or none.
-    pub signature: Option<Signature>,
+    /// A signature, perhaps shared with other requests of the same client, or none.
+    pub signature: Option<TreeSignature>,
 }
 
 wire_struct!(Authentication { tags, signature });
@@ -318,7 +318,7 @@ impl Request {
         self.credential().map_or(Destination::Client(self.client), |credential| Destination::Key(credential.key))
     }
 
-    /// What a client's MACs and signature cover: instance and digest.
+    /// What a client's MACs cover, and the leaf under its signature: instance and digest.
     pub(crate) fn statement(&self) -> [u8; 41] {
         let mut statement = [0; 41];
         statement[0] = AUTHENTICATOR;
@@ -344,8 +344,23 @@ impl Request {
     /// Adds a signature, whatever the mode: for a request that everybody has to judge in the same way.
     #[must_use]
     pub fn sign(mut self, keyring: &Keyring) -> Self {
-        self.authentication.signature = Some(keyring.sign_bytes(REQUEST_SIGNATURE_KIND, &self.statement()));
+        Self::sign_all(core::iter::once(&mut self), keyring);
         self
+    }
+
+    /// The same for several, with as few signatures as may be ([`TreeSignature`]): each is as good alone.
+    pub fn sign_all<'a>(requests: impl Iterator<Item = &'a mut Self>, keyring: &Keyring) {
+        let requests: Vec<&mut Self> = requests.collect();
+        let leaves: Vec<Digest> = requests.iter().map(|request| request.leaf()).collect();
+        let signatures = TreeSignature::sign(keyring, REQUESTS_ROOT_KIND, &leaves);
+        for (request, signature) in requests.into_iter().zip(signatures) {
+            request.authentication.signature = Some(signature);
+        }
+    }
+
+    /// The leaf in the tree whose root its client signs.
+    pub(crate) fn leaf(&self) -> Digest {
+        TreeSignature::leaf(&self.statement())
     }
 
     /// JOIN as a request says it, if it does.

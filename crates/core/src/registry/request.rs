@@ -5,7 +5,7 @@ use crate::auth::Keyring;
 use crate::cluster::{ClientAuth, Cluster};
 use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, View};
 use crate::joining::{CONTROL_SESSION, MEMBER_SESSIONS_MAX};
-use crate::message::{REQUEST_SIGNATURE_KIND, Request, Vouched};
+use crate::message::{Request, Vouched};
 use crate::protocols::speculative::Asking;
 use crate::rejection::Rejection;
 use crate::schedule::Part;
@@ -47,28 +47,37 @@ impl Request {
     /// Adds the client's proof as the cluster's mode and the instance ask for it. Instances that may abort at any
     /// time never have to convince a third party: MACs are all that they need.
     #[must_use]
-    pub fn authenticate(mut self, cluster: &Cluster, keyring: &Keyring) -> Self {
-        let statement = self.statement();
+    pub fn authenticate(self, cluster: &Cluster, keyring: &Keyring) -> Self {
+        let request = self.authenticate_unsigned(cluster, keyring);
+        if request.lacks_signature(cluster) { request.sign(keyring) } else { request }
+    }
+
+    /// The same without the signature, for whoever signs several together.
+    #[must_use]
+    pub fn authenticate_unsigned(mut self, cluster: &Cluster, keyring: &Keyring) -> Self {
         if self.credential().is_some() {
-            self.authentication.signature = Some(keyring.sign_bytes(REQUEST_SIGNATURE_KIND, &statement));
             return self;
         }
-        if !cluster.part(self.instance).is_resilient() {
-            let receivers = self.receivers(cluster).into_iter();
-            self.authentication.tags = receivers.map(|id| keyring.tag(Principal::Replica(id), &statement)).collect();
-            return self;
+        if cluster.part(self.instance).is_resilient() {
+            let has_tags = cluster.client_auth != ClientAuth::Signature;
+            return if has_tags { self.authenticate_for_all(cluster, keyring) } else { self };
         }
-        if cluster.client_auth != ClientAuth::Signature {
-            self.authentication.tags =
-                cluster.replicas.iter().map(|id| keyring.tag(Principal::Replica(id), &statement)).collect();
-        }
-        // Read-only requests are never ordered: nobody needs to convince a third party of them.
-        if cluster.client_auth == ClientAuth::Signature
-            || (cluster.client_auth == ClientAuth::Hybrid && !self.read_only)
-        {
-            self.authentication.signature = Some(keyring.sign_bytes(REQUEST_SIGNATURE_KIND, &statement));
-        }
+        let (statement, receivers) = (self.statement(), self.receivers(cluster).into_iter());
+        self.authentication.tags = receivers.map(|id| keyring.tag(Principal::Replica(id), &statement)).collect();
         self
+    }
+
+    /// Whether the cluster's mode and the instance ask for a signature that it does not bear yet.
+    pub fn lacks_signature(&self, cluster: &Cluster) -> bool {
+        let is_signed = match cluster.client_auth {
+            _ if self.credential().is_some() => true,
+            _ if !cluster.part(self.instance).is_resilient() => false,
+            ClientAuth::Signature => true,
+            // Read-only requests are never ordered: nobody needs to convince a third party of them.
+            ClientAuth::Hybrid => !self.read_only,
+            ClientAuth::Mac => false,
+        };
+        is_signed && self.authentication.signature.is_none()
     }
 
     /// Where this replica's MAC stands, in an instance that may abort at any time: among those for all, or for the

@@ -5,6 +5,7 @@ use super::bundling::{Bounds, Carried};
 use super::driver::Driver;
 use super::handle::{EngineHandle, EngineStatus};
 use super::membership::Membership;
+use super::signing::Unsigned;
 use crate::config::Place;
 use crate::net::clock::{Clock, until};
 use crate::net::{Dialer, Event, Hub, HubOptions, Lane, LinkId, Peer, Target};
@@ -89,7 +90,7 @@ pub(super) struct Engine<D> {
     pub(super) now: Instant,
     start: Instant,
     cluster: Rc<Cluster>,
-    keyring: Rc<Keyring>,
+    pub(super) keyring: Rc<Keyring>,
     pub(super) driver: D,
     /// By connection, then replica.
     pub(super) dialers: Vec<Vec<Dialer>>,
@@ -108,6 +109,8 @@ pub(super) struct Engine<D> {
     timers: BTreeSet<(Instant, usize, ClientTimer)>,
     pub(super) outbox: Outbox<Logical>,
     encoded: Rope,
+    /// What leaves when the pass ends: of each session what it has sent in this pass.
+    pub(super) unsigned: Vec<Unsigned>,
     /// Whether every connection was made or has failed once, or the grace is over.
     settled: bool,
     passes: u64,
@@ -139,6 +142,7 @@ impl<D: Driver> Engine<D> {
                 Some(identity) => Logical::new(cluster, keyring, ClientId { identity, session: first + number as u32 }),
                 None => Logical::stranger(cluster, keyring),
             };
+            let machine = machine.signed_by_host();
             Session { machine, timers: Vec::new(), carried: Vec::new(), ended: Timestamp(0), look_at: None }
         };
         let room = |connection: usize| Room {
@@ -168,6 +172,7 @@ impl<D: Driver> Engine<D> {
             timers: BTreeSet::new(),
             outbox: Outbox::new(),
             encoded: Rope::new(),
+            unsigned: Vec::new(),
             settled: false,
             passes: 0,
             rejected: 0,
@@ -229,7 +234,7 @@ impl<D: Driver> Engine<D> {
         self.fire_timers();
         self.look();
         self.feed();
-        self.hub.flush();
+        self.let_out();
     }
 
     fn dialer(&mut self, link: LinkId) -> Option<&mut Dialer> {
@@ -345,6 +350,9 @@ impl<D: Driver> Engine<D> {
         for effect in outbox.drain() {
             match effect {
                 Effect::Persist(never) | Effect::Append(never) => match never {},
+                Effect::Send(to, Message::Request(request)) if request.lacks_signature(&self.cluster) => {
+                    self.unsigned.push(Unsigned { session, to, request });
+                }
                 Effect::Send(to, message) => self.send(session, to, &message),
                 Effect::SetTimer(timer, at) => {
                     self.cancel(session, timer);
@@ -368,7 +376,7 @@ impl<D: Driver> Engine<D> {
     }
 
     /// Clients send requests only; those carry their own authentication and are the same for every receiver.
-    fn send(&mut self, session: usize, to: Destination, message: &Message) {
+    pub(super) fn send(&mut self, session: usize, to: Destination, message: &Message) {
         let Some(dialers) = self.dialers.get(self.connection_of(session)) else { return };
         let receivers = match to {
             Destination::Replica(id) => id.0 as usize..(id.0 as usize + 1).min(dialers.len()),

@@ -129,7 +129,7 @@ impl<D: Driver> Engine<D> {
         self.now = self.clock.now();
         let until = self.now + LEAVE_PATIENCE;
         self.drive(door, |machine, now, out| machine.leave(now, admission, until, out));
-        self.hub.flush();
+        self.let_out();
         while self.membership.as_ref().is_some_and(|it| it.phase == Phase::Leaving) && self.now < until {
             if self.hub.poll(Some(std::time::Duration::from_millis(50))).is_err() {
                 return;

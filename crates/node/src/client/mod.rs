@@ -37,6 +37,7 @@ mod joining;
 mod membership;
 mod options;
 mod pool;
+mod signing;
 
 pub use access::{key_beside, open};
 pub use bundling::Operation;

@@ -45,9 +45,9 @@ impl ClientBehaviour for PartialMacs {
         lie.authentication.tags =
             tags.map(|(index, tag)| if self.spoilt >> index & 1 == 1 { spoilt } else { tag }).collect();
         if rng.per_mille(self.unsigned)
-            && let Some(signature) = &mut lie.authentication.signature
+            && let Some(signed) = &mut lie.authentication.signature
         {
-            signature.0[0] ^= 1;
+            signed.signature.0[0] ^= 1;
         }
         Some(lie)
     }

@@ -1,6 +1,6 @@
 //! What PBFT's replicas say to one another.
 
-use crate::auth::{Certificate, Claimed, Keyring, Signable, Signed, Tag};
+use crate::auth::{Certificate, Claimed, Keyring, PATH_MAX, Signable, Signed, Tag};
 use crate::batch::Batch;
 use crate::checkpoint::Checkpoint;
 use crate::cluster::Cluster;
@@ -39,7 +39,7 @@ impl PrePrepare {
     /// proofs.
     pub fn bytes_max(cluster: &Cluster) -> u64 {
         let limits = &cluster.limits;
-        let request = 148 + Tag::BYTES * cluster.replicas.n();
+        let request = 153 + PATH_MAX * Digest::BYTES + Tag::BYTES * cluster.replicas.n();
         let operations = limits.batch_bytes_max.max(limits.operation_bytes_max.min(limits.inline_bytes_max));
         (256 + limits.batch_requests_max * request + operations) as u64
     }
@@ -389,7 +389,7 @@ impl Spoken for Ordering {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::{Authenticator, Signature};
+    use crate::auth::{Authenticator, Signature, TreeSignature};
     use crate::batch::Entry;
     use crate::cluster::{ClientAuth, Limits};
     use crate::ids::{ClientId, IdentityId, InstanceId, ReplicaId, Timestamp};
@@ -441,7 +441,9 @@ mod tests {
             let operation = Bytes::from(vec![0; size]);
             let mut request = Request::of_stranger(InstanceId(1), client, credential, Timestamp(1), false, operation);
             request.authentication.tags = (0..n).map(|_| Tag::from_bytes([0; 16])).collect::<Authenticator>();
-            request.authentication.signature = Some(Signature([0; 64]));
+            let signature = Signature([0; 64]);
+            let path = vec![Digest::ZERO; PATH_MAX];
+            request.authentication.signature = Some(TreeSignature { signature, sides: 0, path });
             let batch = Arc::new(Batch::new(Proposal::default(), vec![Entry::Inline(request); number]));
             let proposal = PbftMessage::PrePrepare(PrePrepare { view: View(0), sequence: Sequence(1), batch });
             assert!(bytes_of(proposal) <= PrePrepare::bytes_max(&cluster));
@@ -459,8 +461,8 @@ mod tests {
         assert!(objection(64, intervals(800)).is_some(), "longer than a frame");
         let requests =
             |batch_requests_max| Limits { batch_requests_max, batch_bytes_max: 4 << 20, ..Limits::default() };
-        assert_eq!(objection(4, requests(16_384)), None);
-        assert!(objection(13, requests(16_384)).is_some());
+        assert_eq!(objection(4, requests(8_192)), None);
+        assert!(objection(13, requests(8_192)).is_some());
         assert!(NewView::fits(&cluster(4, Limits::default()), FRAME_BYTES_MAX));
     }
 }

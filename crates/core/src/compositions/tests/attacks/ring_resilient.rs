@@ -2,7 +2,7 @@
 //! ring-S12, ring-A3, ring-A9, ring-A15). Resilient 1 to 8 are those of [`crate::protocols::ring_resilient`].
 
 use super::clients::{ask_as, serve, with_a_full_table};
-use crate::auth::{Authenticator, Claimed, Signature};
+use crate::auth::{Authenticator, Claimed, Signature, TreeSignature};
 use crate::batch::{Batch, Entry, Reference};
 use crate::checkpoint::{NodeId, TransferMessage};
 use crate::cluster::{Cluster, Limits};
@@ -616,7 +616,8 @@ fn what_nobody_has_signed_is_not_passed_on() {
     for session in 100..300 {
         let operation = run.reserve();
         let mut request = run.net.request(INSTANCE, session, 10, &operation);
-        request.authentication.signature = Some(Signature([1; 64]));
+        request.authentication.signature =
+            Some(TreeSignature { signature: Signature([1; 64]), sides: 0, path: Vec::new() });
         run.ask(&request, [1]);
     }
     run.round();

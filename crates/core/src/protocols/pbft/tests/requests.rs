@@ -1,7 +1,7 @@
 //! Requests whose clients or primaries play foul: bodies withheld (pbft-F22), MACs that convince only some (pbft-F20).
 
 use super::forging::{batch, pre_prepare, request};
-use crate::auth::{Authenticator, Tag};
+use crate::auth::{Authenticator, Signature, Tag, TreeSignature};
 use crate::batch::{Batch, Entry, Reference};
 use crate::cluster::{ClientAuth, Limits};
 use crate::ids::{InstanceId, Principal, Sequence, Timestamp, View};
@@ -243,11 +243,14 @@ fn proofs_are_checked_in_what_may_be_accepted_only() {
     net.isolate(&[0, 2]);
     let checked = |net: &Net| net.hosts[1].replica.keyring().counters().signatures_checked.get();
     let before = checked(&net);
-    let unsigned = |session| {
+    let forged = |session| {
         let Principal::Client(client) = c(session) else { unreachable!() };
-        Request::new(INSTANCE, client, Timestamp(1), false, Bytes::new())
+        let mut request = Request::new(INSTANCE, client, Timestamp(1), false, Bytes::new());
+        let signature = Signature([1; 64]);
+        request.authentication.signature = Some(TreeSignature { signature, sides: 0, path: alloc::vec::Vec::new() });
+        request
     };
-    let [few, many] = [4, 5].map(|number| batch(net.now, (0..number).map(unsigned).collect()));
+    let [few, many] = [4, 5].map(|number| batch(net.now, (0..number).map(forged).collect()));
     for (from, view, proposal) in [(2, 0, &few), (2, 2, &few), (0, 0, &many), (0, 4, &few)] {
         net.forge(r(from), r(1), pre_prepare(view, 1, proposal));
         net.settle();
