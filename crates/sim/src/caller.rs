@@ -3,6 +3,7 @@
 mod bundles;
 mod closing;
 mod errand;
+mod signing;
 
 use crate::byzantine::{Acts, ClientMind};
 use crate::checks::Event;
@@ -24,6 +25,7 @@ use bezant_core::time::{Duration, Instant};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 use errand::Errand;
+pub use signing::Passes;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -77,6 +79,8 @@ pub struct Caller {
     unknown: Option<Unknown>,
     /// Whether it closes the cluster, and how far that is.
     errand: Option<Errand>,
+    /// How long its requests wait for others to be signed together with them, in microseconds.
+    signs_within: Option<u64>,
     /// Whether its open call began when the cluster was closed already.
     begun_closed: bool,
     /// Calls answered.
@@ -125,6 +129,7 @@ impl Caller {
             asks_again: None,
             unknown: None,
             errand: None,
+            signs_within: None,
             begun_closed: false,
             answered: 0,
         }
@@ -395,14 +400,7 @@ impl Caller {
             }
             return;
         };
-        let Some(mind) = &mut self.mind else {
-            stage.checks.see(stage.now, &Event::Issued(request));
-            let frame = Bytes::from(message.to_bytes());
-            for to in receivers {
-                stage.post(self.process, Principal::Replica(to), frame.clone());
-            }
-            return;
-        };
+        let Some(mind) = &mut self.mind else { return self.issue(stage, receivers, request) };
         for (to, message) in mind.also(&mut self.rng, &cluster, &self.keyring, request) {
             say(stage, self.process, &self.keyring, to, &message);
         }

@@ -27,6 +27,8 @@ pub struct Evidence {
     pub blackouts: u64,
     /// Runs in which the cluster was closed.
     pub closed: u64,
+    /// Runs in which an honest client's signature was over several requests.
+    pub shared_signatures: u64,
     /// Runs in which an identity had all the sessions that it may have.
     pub full_sessions: u64,
     /// Runs in which a session was evicted and its identity's floor raised.
@@ -60,6 +62,7 @@ impl Evidence {
         self.evictions += evictions;
         self.full_members += full_members;
         self.closed += other.closed;
+        self.shared_signatures += other.shared_signatures;
         self.full_pools += other.full_pools;
         self.full_reports += other.full_reports;
         self.longest_report = self.longest_report.max(other.longest_report);

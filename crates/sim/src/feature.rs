@@ -80,6 +80,8 @@ features! {
     Closing => "closing",
     /// Clients ask for several operations at once.
     Bundles => "bundles",
+    /// What clients of one identity ask for at about the same time they sign together.
+    SharedSignatures => "shared-signatures",
 }
 
 impl fmt::Display for Feature {

@@ -59,6 +59,9 @@ pub struct Scenario {
     pub clocks: Vec<Clock>,
     /// Microseconds that a replica gathers inputs before the pass ends; 0: every input is a pass of its own.
     pub pass: u64,
+    /// Microseconds that requests of one identity wait for one another, to be signed together; `None`: each client
+    /// signs for itself.
+    pub client_pass: Option<u64>,
     /// What the clients do.
     pub plan: Plan,
     /// The faults of the first phase, by time.
@@ -75,6 +78,9 @@ pub struct Scenario {
 
 /// Time for a state transfer from silent liars, in microseconds: its time-outs do not scale with the limits.
 const TRANSFER: u64 = 60_000_000;
+
+/// The longest wait for others' requests, as a part of `Limits::client_retry`.
+const CLIENT_PASS_PARTS: u64 = 8;
 
 impl Scenario {
     /// Draws the run that the options name.
@@ -135,6 +141,7 @@ impl Scenario {
             disk,
             clocks,
             pass,
+            client_pass: draw_client_pass(seed, &limits, has(Feature::SharedSignatures)),
             faults,
             ambushes: schedule::draw_ambushes(seed, patience, n, &has),
             safety,
@@ -255,6 +262,12 @@ fn longest_second_phase(plan: &Plan, limits: &Limits) -> u64 {
 /// are few: they may have to take turns. A faulty primary may let the agreed time lag behind.
 fn longest_turn(limits: &Limits) -> u64 {
     limits.session_stale_after.0.max(2 * limits.cookie_lifetime.0) + 2 * limits.clock_skew_max.0
+}
+
+/// No more than a client's patience allows for: most of that is for those who answer.
+fn draw_client_pass(seed: u64, limits: &Limits, is_shared: bool) -> Option<u64> {
+    let span = Rng::stream(seed, "client pass").between(1, limits.client_retry.0 / CLIENT_PASS_PARTS);
+    is_shared.then_some(span)
 }
 
 /// Short Backups, so that a run sees many instances. Where instances are to fail one after the other, they often end at

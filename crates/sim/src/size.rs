@@ -96,6 +96,7 @@ impl Feature {
                 | Self::Expiry
                 | Self::Closing
                 | Self::Bundles
+                | Self::SharedSignatures
         )
     }
 }

@@ -1,6 +1,7 @@
 //! What all processes share: the time, the queue of things to come, the links between them, the trace and the checks.
 
 use crate::byzantine::{Echo, Sides, Tamper};
+use crate::caller::Passes;
 use crate::checks::Checks;
 use crate::moments::Moments;
 use crate::network::{Network, PROCESSES_MAX, ProcessId};
@@ -49,6 +50,8 @@ pub enum Occurrence {
     },
     /// A pass of a replica's event loop is over.
     PassEnd(ProcessId, u32),
+    /// A pass of an identity's clients is over, which began with a request of this one.
+    ClientPassEnd(ProcessId),
     /// A disk has synced.
     Synced(ProcessId, u32),
     /// A background snapshot is on disk.
@@ -110,6 +113,8 @@ pub struct Stage {
     pub frames: u64,
     /// What has been said that faults wait for.
     pub moments: Moments,
+    /// Requests that their clients sign when a pass ends.
+    pub unsigned: Passes,
     /// The processes that answer to a replica's name, by number: two for twins.
     replicas: Vec<Vec<ProcessId>>,
     /// The same for clients.
@@ -137,6 +142,7 @@ impl Stage {
             echo: None,
             frames: 0,
             moments: Moments::default(),
+            unsigned: Passes::default(),
             replicas: Vec::new(),
             clients: BTreeMap::new(),
             names: vec![None; PROCESSES_MAX],

@@ -216,6 +216,7 @@ impl World {
         };
         let again = Rng::stream(self.scenario.seed ^ (process as u64) << 40, "asks again");
         let caller = Caller::new(process, machine, keyring, mind, clock, (plan, self.scenario.service), rng);
+        let caller = caller.signing_within(self.scenario.client_pass);
         let caller = if self.scenario.size == Size::First { caller } else { caller.asking_again(again) };
         self.callers.push(caller);
         self.stage.register(process, principal);
@@ -304,6 +305,7 @@ impl World {
                 let (node, stage) = self.node(process);
                 node.pass_end(stage, life);
             }
+            Occurrence::ClientPassEnd(process) => self.callers[process - CLIENTS].pass_end(&mut self.stage),
             Occurrence::Synced(process, life) => {
                 let (node, stage) = self.node(process);
                 node.synced(stage, life);

@@ -23,7 +23,8 @@ const RUNS: [(&str, u64); 7] = [
 ];
 
 /// The steps that no run takes, and why.
-const UNSEEN: [(&str, &[&str]); 5] = [
+const UNSEEN: [(&str, &[&str]); 6] = [
+    ("keys have no host to tell", &["Tree 1", "Tree 2"]),
     ("another page has the steps of it", &["Backup 8", "Ring 9", "Switch 6"]),
     ("it is how a replica takes all other steps meanwhile", &["Amnesia 2"]),
     (

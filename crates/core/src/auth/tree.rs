@@ -1,8 +1,8 @@
 //! One signature for several statements: each is a leaf of a Merkle tree, and the root is signed.
 //!
 //! # Steps
-//! * Tree 1. The signer makes a tree over the statements, signs its root, and gives each statement the signature and the
-//!   path from its leaf to the root: the digests beside it, from the bottom up.
+//! * Tree 1. The signer makes a tree over the statements, signs its root, and gives each statement the signature and
+//!   the path from its leaf to the root: the digests beside it, from the bottom up.
 //! * Tree 2. Whoever checks a statement computes its leaf, goes up the path to a root, and checks the signature over
 //!   that. It needs nothing of the other statements.
 //!

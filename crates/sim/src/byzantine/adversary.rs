@@ -192,6 +192,8 @@ adversaries! {
     SessionFlood => "session-flood", Client, Instances, InsteadOf(80);
     /// A replica that testifies to effects that it had not, and rules upon that.
     FalseTestimony => "false-testimony", Replicas, OneOf(PBFT), InsteadOf(600);
+    /// A client that signs several requests together, and gives them wrong paths to their root.
+    OddPaths => "odd-paths", Client, Nothing, InsteadOf(300);
 }
 
 impl Adversary {
@@ -264,13 +266,13 @@ mod tests {
     /// A seed draws by these numbers: whoever changes them changes what all seeds mean.
     #[test]
     fn a_seed_draws_from_as_many_as_ever() {
-        assert_eq!(count("pbft"), (21, 3));
-        assert_eq!(count("unreplicated"), (21, 3));
+        assert_eq!(count("pbft"), (21, 4));
+        assert_eq!(count("unreplicated"), (21, 4));
         for name in ["quorum", "zlight", "chain", "azyzzyva", "aliph"] {
-            assert_eq!(count(name), (33, 4), "{name}");
+            assert_eq!(count(name), (33, 5), "{name}");
         }
-        assert_eq!(count("ring"), (35, 5));
-        assert_eq!(count("quorum, ring-resilient"), (33, 1));
+        assert_eq!(count("ring"), (35, 6));
+        assert_eq!(count("quorum, ring-resilient"), (33, 2));
         let strangers = Adversary::drawn_among_strangers();
         assert_eq!(strangers, [Adversary::JoinFlood, Adversary::MemberReplay, Adversary::Takeover]);
     }

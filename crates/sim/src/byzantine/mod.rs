@@ -31,6 +31,7 @@ mod mind;
 mod mutate;
 mod nobodys_requests;
 mod odd_client;
+mod odd_paths;
 mod panic_storm;
 mod partial_macs;
 mod references;

@@ -3,10 +3,10 @@
 use super::{
     Adversary, Behaviour, ClientBehaviour, abort_equivocation, bogus_proof, chain_substitute, cross_instance,
     different_proofs, equivocate, exclude, false_stop, false_tail, false_testimony, fickle_primary, flood, join_flood,
-    lopsided_client, lying_transfer, many_sessions, member_replay, mutate, nobodys_requests, odd_client, panic_storm,
-    partial_macs, references, replay, ring_forger, selective_checkpoint, session_flood, silent, skewed_time, slow,
-    slow_hop, split_order, spoilt_macs, takeover, unasked_bodies, view_change_liar, withheld_body, wrong_checkpoint,
-    wrong_reply,
+    lopsided_client, lying_transfer, many_sessions, member_replay, mutate, nobodys_requests, odd_client, odd_paths,
+    panic_storm, partial_macs, references, replay, ring_forger, selective_checkpoint, session_flood, silent,
+    skewed_time, slow, slow_hop, split_order, spoilt_macs, takeover, unasked_bodies, view_change_liar, withheld_body,
+    wrong_checkpoint, wrong_reply,
 };
 use crate::rng::Rng;
 use bezant_core::ids::ReplicaId;
@@ -53,6 +53,7 @@ pub(super) fn behaviour(adversary: Adversary, rng: &mut Rng) -> Option<Box<dyn B
         | Adversary::Echo
         | Adversary::ManySessions
         | Adversary::OddClient
+        | Adversary::OddPaths
         | Adversary::PanicStorm
         | Adversary::LopsidedClient
         | Adversary::JoinFlood
@@ -72,6 +73,7 @@ pub(super) fn client_behaviour(
         Adversary::WithheldBody => Some(Box::new(withheld_body::ToLiarsOnly::new(liars))),
         Adversary::ManySessions => Some(Box::new(many_sessions::ManySessions::new(rng))),
         Adversary::OddClient => Some(Box::new(odd_client::OddClient::new(rng))),
+        Adversary::OddPaths => Some(Box::new(odd_paths::OddPaths::new(rng))),
         Adversary::PanicStorm => Some(Box::new(panic_storm::PanicStorm)),
         Adversary::LopsidedClient => Some(Box::new(lopsided_client::LopsidedClient::new(rng))),
         Adversary::JoinFlood => Some(Box::new(join_flood::JoinFlood::default())),
