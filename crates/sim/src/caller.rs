@@ -25,7 +25,6 @@ use bezant_core::time::{Duration, Instant};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 use errand::Errand;
-pub use signing::Passes;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 

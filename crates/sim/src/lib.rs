@@ -32,6 +32,7 @@ pub mod network;
 pub mod node;
 pub mod options;
 pub mod panics;
+pub mod passes;
 pub mod rng;
 pub mod runs;
 pub mod scenario;

@@ -1,10 +1,10 @@
 //! What all processes share: the time, the queue of things to come, the links between them, the trace and the checks.
 
 use crate::byzantine::{Echo, Sides, Tamper};
-use crate::caller::Passes;
 use crate::checks::Checks;
 use crate::moments::Moments;
 use crate::network::{Network, PROCESSES_MAX, ProcessId};
+use crate::passes::Passes;
 use crate::trace::Trace;
 use bezant_core::client::ClientTimer;
 use bezant_core::cluster::Cluster;

@@ -5,7 +5,6 @@ use super::bundling::{Bounds, Carried};
 use super::driver::Driver;
 use super::handle::{EngineHandle, EngineStatus};
 use super::membership::Membership;
-use super::signing::Unsigned;
 use crate::config::Place;
 use crate::net::clock::{Clock, until};
 use crate::net::{Dialer, Event, Hub, HubOptions, Lane, LinkId, Peer, Target};
@@ -15,6 +14,7 @@ use bezant_core::client::{Client as Logical, ClientTimer, Completed};
 use bezant_core::cluster::Cluster;
 use bezant_core::ids::{ClientId, Principal, ReplicaId, Timestamp};
 use bezant_core::machine::{Destination, Effect, Input, Machine, Outbox};
+use bezant_core::message::Request;
 use bezant_core::registry::Message;
 use bezant_core::time::{Duration, Instant};
 use bezant_core::wire::Rope;
@@ -81,6 +81,14 @@ pub(super) struct Room {
     pub(super) places: usize,
     /// What was not executed for want of room in a reply, and how its request ended.
     pub(super) again: Vec<(Carried, Completed)>,
+}
+
+/// A request that leaves when the pass ends.
+#[derive(Debug)]
+pub(super) struct Unsigned {
+    pub(super) session: usize,
+    pub(super) to: Destination,
+    pub(super) request: Request,
 }
 
 #[derive(Debug)]

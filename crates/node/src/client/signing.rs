@@ -6,18 +6,9 @@
 //! later pass is signed again there, with whatever else leaves: sessions keep no signatures.
 
 use super::driver::Driver;
-use super::engine::Engine;
-use bezant_core::machine::Destination;
+use super::engine::{Engine, Unsigned};
 use bezant_core::message::Request;
 use bezant_core::registry::Message;
-
-/// A request that leaves when the pass ends.
-#[derive(Debug)]
-pub(super) struct Unsigned {
-    pub(super) session: usize,
-    pub(super) to: Destination,
-    pub(super) request: Request,
-}
 
 impl<D: Driver> Engine<D> {
     /// The pass ends: what was to be signed is signed, and all leaves.

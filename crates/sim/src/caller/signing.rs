@@ -3,25 +3,13 @@
 use super::Caller;
 use crate::checks::Event;
 use crate::network::ProcessId;
+use crate::passes::Unsigned;
 use crate::stage::{Occurrence, Stage};
 use bezant_core::ids::{ClientId, Principal, ReplicaId};
 use bezant_core::message::Request;
 use bezant_core::registry::Message;
 use bezant_core::wire::Wire;
 use bytes::Bytes;
-use std::collections::BTreeMap;
-
-/// A request that waits for its pass to end.
-#[derive(Debug)]
-struct Unsigned {
-    process: ProcessId,
-    to: Vec<ReplicaId>,
-    request: Request,
-}
-
-/// What waits, by whose key signs it: of each client what it has sent in this pass.
-#[derive(Debug, Default)]
-pub struct Passes(BTreeMap<Principal, Vec<Unsigned>>);
 
 impl Caller {
     /// The same. If a span is given and it is honest, it signs what it asks for together with others that ask within so
@@ -45,7 +33,7 @@ impl Caller {
     pub(super) fn issue(&self, stage: &mut Stage, to: Vec<ReplicaId>, request: &Request) {
         let span = self.signs_within.filter(|_| request.lacks_signature(&stage.cluster));
         let Some(span) = span else { return post(stage, self.process, &to, request) };
-        let waiting = stage.unsigned.0.entry(self.signer()).or_default();
+        let waiting = stage.unsigned.entry(self.signer()).or_default();
         let is_first = waiting.is_empty();
         waiting.push(Unsigned { process: self.process, to, request: request.clone() });
         if is_first {
@@ -55,7 +43,7 @@ impl Caller {
 
     /// Signs what clients with its key have asked for since the pass began, and sends it.
     pub fn pass_end(&self, stage: &mut Stage) {
-        let mut waiting = stage.unsigned.0.remove(&self.signer()).unwrap_or_default();
+        let mut waiting = stage.unsigned.remove(&self.signer()).unwrap_or_default();
         Request::sign_all(waiting.iter_mut().map(|unsigned| &mut unsigned.request), &self.keyring);
         stage.checks.watch.evidence.shared_signatures |= u64::from(waiting.len() > 1);
         for Unsigned { process, to, request } in waiting {
