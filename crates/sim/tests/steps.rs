@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// Runs that take all steps together.
 const RUNS: [(&str, u64); 7] = [
-    ("pbft", 34),
+    ("pbft", 4),
     ("pbft", 6),
     ("aliph", 275),
     ("azyzzyva", 0),
