@@ -371,7 +371,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             self.unlogged = true;
             // With its signature there may be 2f+1, so the window moves on: what follows may need places again.
             self.vote(s, &mut queue, sequence, root);
-            self.call(s, &mut queue, |order, context| order.went_back(context, sequence));
+            self.go_back(s, &mut queue, sequence);
         }
         self.drain(s, queue);
         s.out.notify(Notice::Transfer { sequence, received, done: true });

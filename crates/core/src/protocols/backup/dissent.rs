@@ -17,7 +17,7 @@ use crate::machine::Destination;
 use crate::message::Request;
 use crate::notice::Notice;
 use crate::protocols::backup::testimonies::TESTIMONIES_MAX;
-use crate::protocols::total_order::{Delivery, OrderEffect, TotalOrder};
+use crate::protocols::total_order::TotalOrder;
 use crate::rejection::Rejection;
 use crate::service::Service;
 use crate::switching::{Ledger, Surroundings};
@@ -236,11 +236,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.dissent.fruitless = 0;
         self.forget_unproved_transfer();
         self.vote_anew(s, queue, batch, back);
-        // The order delivers again what follows.
-        queue.retain(|effect| {
-            !matches!(effect, OrderEffect::Deliver(Delivery::Tentative(_) | Delivery::Final(_) | Delivery::Undo))
-        });
-        self.call(s, queue, |order, context| order.went_back(context, back));
+        self.go_back(s, queue, back);
     }
 
     /// Dissent 7.

@@ -2,10 +2,10 @@
 
 use super::message::{BackupMessage, Speaker};
 use super::state::{Backup, Init, Queue};
-use crate::ids::Principal;
+use crate::ids::{Principal, Sequence};
 use crate::machine::Destination;
 use crate::message::Request;
-use crate::protocols::total_order::{Context, OrderEffect, TotalOrder};
+use crate::protocols::total_order::{Context, Delivery, OrderEffect, TotalOrder};
 use crate::rejection::Rejection;
 use crate::service::{Proposal, Service};
 use crate::switching::{Heard, Surroundings, SwitchMessage};
@@ -80,6 +80,15 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         while let Some(effect) = queue.pop_front() {
             self.carry_out(s, &mut queue, effect);
         }
+    }
+
+    /// The state is that after this batch again. The order delivers again what follows, and what it has delivered since
+    /// and nobody has executed is void.
+    pub(super) fn go_back(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, queue: &mut Queue<O>, to: Sequence) {
+        queue.retain(|effect| {
+            !matches!(effect, OrderEffect::Deliver(Delivery::Tentative(_) | Delivery::Final(_) | Delivery::Undo))
+        });
+        self.call(s, queue, |order, context| order.went_back(context, to));
     }
 
     pub(super) fn call(
