@@ -4,6 +4,7 @@ mod admin;
 mod checkpoint;
 mod commands;
 mod database;
+mod endpoint;
 mod evidence;
 mod failure;
 mod few;

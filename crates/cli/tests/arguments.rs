@@ -69,7 +69,10 @@ fn unknown_flags_and_values_out_of_range_are_errors_of_usage() {
     assert_refused(&["demo", "--protocol", "raft"], 2, "there are pbft quorum zlight chain");
     assert_refused(&["demo", "--protocol", "quorum, chain"], 2, "nothing commits while a replica is down");
     assert_refused(&["demo", "--protocol", "ring", "--replicas", "3"], 2, "at least four replicas");
-    assert_refused(&["gateway", "--cluster", "x", "--redis", "here"], 2, "here");
+    assert_refused(&["gateway", "--cluster", "x", "--redis", "here"], 2, "nor a path with a `/`, such as ./here");
+    assert_refused(&["gateway", "--cluster", "x", "--postgres", "/run:0"], 2, "0 is no port");
+    assert_refused(&["gateway", "--cluster", "x", "--redis", &format!("/{:0200}", 0)], 2, "has room for 107");
+    assert_refused(&["gateway", "--cluster", "x", "--postgres", "/run"], 2, "x: cannot be read");
     for port in ["--redis", "--postgres"] {
         assert_refused(&["gateway", "--cluster", "x", port, "0.0.0.0:0"], 2, "say --open-to-network");
         assert_refused(&["gateway", "--cluster", "x", port, "0.0.0.0:0", "--open-to-network"], 2, "x: cannot be read");

@@ -1,11 +1,17 @@
 //! The sockets of a gateway: one thread a connection, everything bounded.
 
+use crate::endpoint::Endpoint;
+use crate::stream::Stream;
+use crate::unix::{self, SocketFile};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, recv, sockopt};
+use rustix::net::{RecvFlags, recv};
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::net::{Shutdown, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -16,9 +22,6 @@ const CLOSING_MAX: Duration = Duration::from_secs(10);
 /// flood of them costs no more than so many a second. The system's queue is short, and whoever is new comes in soon.
 const LEFT_MAX: u32 = 64;
 const LEFT_PAUSE: Duration = Duration::from_millis(50);
-/// How long a connection may be idle before the other side is asked whether it still exists.
-const KEEP_ALIVE: Duration = Duration::from_secs(300);
-
 /// How many clients are told at a time that there is no room for them; one more is not told.
 const REFUSALS_MAX: usize = 16;
 
@@ -31,64 +34,87 @@ pub trait Host: Send + Sync + 'static {
     /// Bytes of a connection's stack.
     const STACK_BYTES: usize;
 
-    /// Serves a client until it leaves, misbehaves, or its stream ends because the gateway closes.
+    /// Serves a client until it leaves, misbehaves, or its stream ends because the gateway closes. `peer` is where it
+    /// comes from: its own address, or the Unix socket, on which clients have no address.
     ///
     /// # Errors
     /// The client went away: nobody is left to be told.
-    fn serve(&self, number: u32, stream: &Arc<TcpStream>, peer: SocketAddr) -> io::Result<()>;
+    fn serve(&self, number: u32, stream: &Arc<Stream>, peer: &Endpoint) -> io::Result<()>;
 
     /// Tells a client that there is no room for it, within some seconds, on a thread of its own. Its connection is
     /// closed afterwards.
-    fn refuse(&self, stream: &TcpStream);
+    fn refuse(&self, stream: &Stream);
 }
 
-/// A listening socket and its connections. Closes when dropped.
+/// Listening sockets and their connections, which share all bounds. Closes when dropped.
 pub struct Acceptor {
-    address: SocketAddr,
+    endpoints: Vec<Endpoint>,
     connections: Arc<Connections>,
-    thread: Option<JoinHandle<()>>,
+    files: Vec<SocketFile>,
+    threads: Vec<JoinHandle<()>>,
+    /// Closed to wake the threads.
+    alive: Option<UnixStream>,
 }
 
 /// The open connections, so that they can be told to close.
 #[derive(Default)]
 struct Connections {
-    closing: AtomicBool,
-    open: Mutex<BTreeMap<u32, Arc<TcpStream>>>,
+    last: AtomicU32,
+    open: Mutex<BTreeMap<u32, Arc<Stream>>>,
+    refusals: AtomicUsize,
 }
 
 impl Connections {
-    fn open(&self) -> MutexGuard<'_, BTreeMap<u32, Arc<TcpStream>>> {
+    fn open(&self) -> MutexGuard<'_, BTreeMap<u32, Arc<Stream>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Acceptor {
-    /// Listens on `address`, and lets the host serve whoever comes, on threads of their own.
+    /// Listens on all of these, and lets the host serve whoever comes, on threads of their own.
     ///
     /// # Errors
-    /// Whatever the system says about the address.
-    pub fn start<H: Host>(address: SocketAddr, host: H) -> io::Result<Self> {
-        let listener = TcpListener::bind(address)?;
-        let address = listener.local_addr()?;
-        let connections = Arc::new(Connections::default());
-        let (for_thread, host) = (Arc::clone(&connections), Arc::new(host));
-        let accept = move || accept_all(&listener, &for_thread, &host);
-        let thread = thread::Builder::new().name(format!("{}-accept", H::NAME)).spawn(accept)?;
-        Ok(Self { address, connections, thread: Some(thread) })
+    /// Whatever the system says about one of them, which the error names. Then it listens on none.
+    pub fn start<H: Host>(endpoints: &[Endpoint], host: H) -> io::Result<Self> {
+        let (alive, wake) = UnixStream::pair()?;
+        let (wake, host) = (Arc::new(wake), Arc::new(host));
+        let (connections, threads) = (Arc::new(Connections::default()), Vec::new());
+        let mut acceptor = Self { endpoints: Vec::new(), connections, files: Vec::new(), threads, alive: Some(alive) };
+        let mut doors = Vec::new();
+        for endpoint in endpoints {
+            let listening = Listening::open(endpoint);
+            let (door, file) =
+                listening.map_err(|error| io::Error::new(error.kind(), format!("{endpoint}: {error}")))?;
+            acceptor.endpoints.push(door.endpoint.clone());
+            acceptor.files.extend(file);
+            doors.push(door);
+        }
+        for door in doors {
+            let (connections, wake) = (Arc::clone(&acceptor.connections), Arc::clone(&wake));
+            let host = Arc::clone(&host);
+            let accept = move || door.accept_all(&wake, &connections, &host);
+            let thread = thread::Builder::new().name(format!("{}-accept", H::NAME)).spawn(accept)?;
+            acceptor.threads.push(thread);
+        }
+        Ok(acceptor)
     }
 
-    /// Where it listens: the port that was chosen, if 0 was asked for.
-    pub const fn address(&self) -> SocketAddr {
-        self.address
+    /// Where it listens: the ports that were chosen, if 0 was asked for.
+    pub fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
     }
 
-    /// Takes no more connections or input, and waits a while for the answers to what it took.
+    /// Takes no more connections or input, and waits a while for the answers to what it took. Files of Unix sockets are
+    /// gone afterwards.
     pub fn close(&mut self) {
-        let Some(thread) = self.thread.take() else { return };
-        self.connections.closing.store(true, Ordering::SeqCst);
-        // Wakes the acceptor; if this fails it was not waiting.
-        let _ = TcpStream::connect_timeout(&reachable(self.address), Duration::from_secs(1));
-        let _ = thread.join();
+        // While somebody listens nobody else takes such a file for a dead one.
+        self.files.clear();
+        if self.alive.take().is_none() {
+            return;
+        }
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
         let deadline = Instant::now() + CLOSING_MAX;
         for stream in self.connections.open().values() {
             let _ = stream.shutdown(Shutdown::Read);
@@ -105,65 +131,107 @@ impl Drop for Acceptor {
     }
 }
 
-/// An address that listens on all interfaces is reached by the loopback one.
-fn reachable(mut address: SocketAddr) -> SocketAddr {
-    if address.ip().is_unspecified() {
-        address.set_ip(match address {
-            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-        });
-    }
-    address
+/// A listening socket, which never waits in itself.
+struct Listening {
+    endpoint: Endpoint,
+    listener: Listener,
 }
 
-fn accept_all<H: Host>(listener: &TcpListener, connections: &Arc<Connections>, host: &Arc<H>) {
-    let (mut number, mut left) = (0_u32, 0);
-    let refusals = Arc::default();
-    loop {
-        let accepted = listener.accept();
-        if connections.closing.load(Ordering::SeqCst) {
-            return;
+enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Listening {
+    fn open(endpoint: &Endpoint) -> io::Result<(Self, Option<SocketFile>)> {
+        match endpoint {
+            Endpoint::Tcp(address) => {
+                let listener = TcpListener::bind(address)?;
+                listener.set_nonblocking(true)?;
+                let endpoint = Endpoint::Tcp(listener.local_addr()?);
+                Ok((Self { endpoint, listener: Listener::Tcp(listener) }, None))
+            }
+            Endpoint::Unix(path, access) => {
+                let (listener, file) = unix::listen(path, *access)?;
+                listener.set_nonblocking(true)?;
+                Ok((Self { endpoint: endpoint.clone(), listener: Listener::Unix(listener) }, Some(file)))
+            }
         }
-        match accepted {
-            Ok((stream, _)) if has_left(&stream) => {
-                left += 1;
-                if left == LEFT_MAX {
-                    left = 0;
-                    thread::sleep(LEFT_PAUSE);
-                }
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        match &self.listener {
+            Listener::Tcp(listener) => listener.as_fd(),
+            Listener::Unix(listener) => listener.as_fd(),
+        }
+    }
+
+    /// The next connection, and where it comes from.
+    fn accept(&self) -> io::Result<(Stream, Endpoint)> {
+        let (stream, peer) = match &self.listener {
+            Listener::Tcp(listener) => {
+                let (stream, peer) = listener.accept()?;
+                (Stream::Tcp(stream), Endpoint::Tcp(peer))
             }
-            Ok((stream, peer)) => {
-                number = number.wrapping_add(1);
-                let stream = Arc::new(stream);
-                if begin(number, &stream, peer, connections, host).is_err() {
-                    refuse(stream, &refusals, host);
-                }
+            Listener::Unix(listener) => (Stream::Unix(listener.accept()?.0), self.endpoint.clone()),
+        };
+        // Some systems hand the listener's mode down.
+        stream.set_nonblocking(false)?;
+        Ok((stream, peer))
+    }
+
+    /// Until the other end of `wake` is closed.
+    fn accept_all<H: Host>(&self, wake: &UnixStream, connections: &Arc<Connections>, host: &Arc<H>) {
+        let mut left = 0;
+        loop {
+            let mut ready =
+                [PollFd::new(wake, PollFlags::IN), PollFd::from_borrowed_fd(self.descriptor(), PollFlags::IN)];
+            let polled = poll(&mut ready, None);
+            if !ready[0].revents().is_empty() {
+                return;
             }
-            // Out of descriptors, most likely: waiting is all that helps.
-            Err(_) => thread::sleep(Duration::from_millis(50)),
+            match polled.map_err(io::Error::from).and_then(|_| self.accept()) {
+                Ok((stream, _)) if has_left(&stream) => {
+                    left += 1;
+                    if left == LEFT_MAX {
+                        left = 0;
+                        thread::sleep(LEFT_PAUSE);
+                    }
+                }
+                Ok((stream, peer)) => {
+                    let stream = Arc::new(stream);
+                    if begin(&stream, peer, connections, host).is_err() {
+                        refuse(stream, connections, host);
+                    }
+                }
+                // Whoever waited has gone.
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                // Out of descriptors, most likely: waiting is all that helps.
+                Err(_) => thread::sleep(Duration::from_millis(50)),
+            }
         }
     }
 }
 
 /// Whether the other side has closed its connection already, and said nothing before.
-fn has_left(stream: &TcpStream) -> bool {
+fn has_left(stream: &Stream) -> bool {
     let peeked = recv(stream, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
     peeked.map_or_else(|error| error != Errno::WOULDBLOCK, |(_, count)| count == 0)
 }
 
 /// Tells a client that there is no room, without letting others wait for it.
-fn refuse<H: Host>(stream: Arc<TcpStream>, refusals: &Arc<AtomicUsize>, host: &Arc<H>) {
-    if refusals.fetch_add(1, Ordering::SeqCst) >= REFUSALS_MAX {
-        refusals.fetch_sub(1, Ordering::SeqCst);
+fn refuse<H: Host>(stream: Arc<Stream>, connections: &Arc<Connections>, host: &Arc<H>) {
+    if connections.refusals.fetch_add(1, Ordering::SeqCst) >= REFUSALS_MAX {
+        connections.refusals.fetch_sub(1, Ordering::SeqCst);
         return;
     }
-    let (for_thread, host) = (Arc::clone(refusals), Arc::clone(host));
+    let (for_thread, host) = (Arc::clone(connections), Arc::clone(host));
     let refuse = move || {
         host.refuse(&stream);
-        for_thread.fetch_sub(1, Ordering::SeqCst);
+        for_thread.refusals.fetch_sub(1, Ordering::SeqCst);
     };
     if thread::Builder::new().name(format!("{}-refuse", H::NAME)).spawn(refuse).is_err() {
-        refusals.fetch_sub(1, Ordering::SeqCst);
+        connections.refusals.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -172,23 +240,24 @@ fn refuse<H: Host>(stream: Arc<TcpStream>, refusals: &Arc<AtomicUsize>, host: &A
 /// # Errors
 /// There is no room for it, or the system does not want it.
 fn begin<H: Host>(
-    number: u32,
-    stream: &Arc<TcpStream>,
-    peer: SocketAddr,
+    stream: &Arc<Stream>,
+    peer: Endpoint,
     connections: &Arc<Connections>,
     host: &Arc<H>,
 ) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    sockopt::set_socket_keepalive(stream, true)?;
-    sockopt::set_tcp_keepidle(stream, KEEP_ALIVE)?;
-    if connections.open().len() >= H::CONNECTIONS_MAX {
-        return Err(io::ErrorKind::QuotaExceeded.into());
+    stream.prepare()?;
+    let number = connections.last.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+    {
+        let mut open = connections.open();
+        if open.len() >= H::CONNECTIONS_MAX {
+            return Err(io::ErrorKind::QuotaExceeded.into());
+        }
+        open.insert(number, Arc::clone(stream));
     }
-    connections.open().insert(number, Arc::clone(stream));
     let (for_thread, host, stream) = (Arc::clone(connections), Arc::clone(host), Arc::clone(stream));
     let serve = move || {
         // An error is the client's going away.
-        let _ = host.serve(number, &stream, peer);
+        let _ = host.serve(number, &stream, &peer);
         for_thread.open().remove(&number);
     };
     let spawned = thread::Builder::new().name(format!("{}-client", H::NAME)).stack_size(H::STACK_BYTES).spawn(serve);
@@ -201,26 +270,118 @@ fn begin<H: Host>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
+    use crate::endpoint::Access;
+    use std::fs;
+    use std::io::{Read, Write};
+    use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+    use std::path::PathBuf;
 
     #[test]
     fn only_who_left_without_a_word_has_left() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let connect = || {
-            let ours = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-            (ours, listener.accept().unwrap().0)
+        let tcp = || {
+            let ours = Stream::Tcp(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+            (ours, Stream::Tcp(listener.accept().unwrap().0))
         };
-        let (waits, theirs) = connect();
-        assert!(!has_left(&theirs));
-        drop(waits);
-        let begin = Instant::now();
-        while !has_left(&theirs) {
-            assert!(begin.elapsed() < Duration::from_secs(5));
+        let unix = || {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            (Stream::Unix(ours), Stream::Unix(theirs))
+        };
+        for connect in [&tcp as &dyn Fn() -> (Stream, Stream), &unix] {
+            let (waits, theirs) = connect();
+            assert!(!has_left(&theirs));
+            drop(waits);
+            let begin = Instant::now();
+            while !has_left(&theirs) {
+                assert!(begin.elapsed() < Duration::from_secs(5));
+            }
+            let (spoke, theirs) = connect();
+            (&spoke).write_all(b"PING\r\n").unwrap();
+            drop(spoke);
+            thread::sleep(Duration::from_millis(20));
+            assert!(!has_left(&theirs));
         }
-        let (mut spoke, theirs) = connect();
-        spoke.write_all(b"PING\r\n").unwrap();
-        drop(spoke);
-        thread::sleep(Duration::from_millis(20));
-        assert!(!has_left(&theirs));
+    }
+
+    /// Says back what it hears.
+    struct Echo;
+
+    impl Host for Echo {
+        const NAME: &'static str = "echo";
+        const CONNECTIONS_MAX: usize = 2;
+        const STACK_BYTES: usize = 256 << 10;
+
+        fn serve(&self, _: u32, stream: &Arc<Stream>, _: &Endpoint) -> io::Result<()> {
+            let mut bytes = [0; 16];
+            loop {
+                match (&**stream).read(&mut bytes)? {
+                    0 => return Ok(()),
+                    count => (&**stream).write_all(&bytes[..count])?,
+                }
+            }
+        }
+
+        fn refuse(&self, mut stream: &Stream) {
+            let _ = stream.write_all(b"full");
+        }
+    }
+
+    fn path(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("bezant-echo-{name}-{}", std::process::id()))
+    }
+
+    /// Says a word, and returns the echo of it; empty: the connection has ended.
+    fn echo(mut stream: impl Read + Write) -> Vec<u8> {
+        let _ = stream.write_all(b"word");
+        let mut bytes = [0; 4];
+        let mut count = 0;
+        while count < bytes.len() {
+            match stream.read(&mut bytes[count..]) {
+                Ok(0) | Err(_) => break,
+                Ok(more) => count += more,
+            }
+        }
+        bytes[..count].to_vec()
+    }
+
+    #[test]
+    fn all_its_endpoints_have_one_bound_and_one_end() {
+        let path = path("both");
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let endpoints = [Endpoint::Tcp(any), Endpoint::Unix(path.clone(), Access::Owner)];
+        let mut acceptor = Acceptor::start(&endpoints, Echo).unwrap();
+        let address = acceptor.endpoints()[0].address().unwrap();
+        assert!(address.port() != 0 && acceptor.endpoints()[1] == endpoints[1]);
+        let (tcp, unix) = (TcpStream::connect(address).unwrap(), UnixStream::connect(&path).unwrap());
+        assert_eq!((echo(&tcp), echo(&unix)), (b"word".to_vec(), b"word".to_vec()));
+        assert_eq!(echo(UnixStream::connect(&path).unwrap()), b"full");
+        assert_eq!(echo(TcpStream::connect(address).unwrap()), b"full");
+        let begin = Instant::now();
+        acceptor.close();
+        assert!(begin.elapsed() < CLOSING_MAX / 2);
+        assert_eq!((echo(&tcp), echo(&unix)), (Vec::new(), Vec::new()));
+        assert!(!path.exists() && TcpStream::connect(address).is_err());
+    }
+
+    #[test]
+    fn it_listens_on_all_or_on_none() {
+        let (path, endpoint) = (path("none"), |path: &PathBuf| Endpoint::Unix(path.clone(), Access::Owner));
+        let busy = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+        let missing = path.join("socket");
+        let endpoints = [Endpoint::Tcp(busy), endpoint(&path), endpoint(&missing)];
+        let Err(error) = Acceptor::start(&endpoints, Echo) else { panic!("it listens in no folder") };
+        assert!(error.to_string().starts_with(&format!("{}: ", missing.display())), "{error}");
+        assert!(!path.exists() && TcpStream::connect(busy).is_err());
+    }
+
+    #[test]
+    fn it_ends_although_its_file_is_gone() {
+        let path = path("gone");
+        let mut acceptor = Acceptor::start(&[Endpoint::Unix(path.clone(), Access::Owner)], Echo).unwrap();
+        let client = UnixStream::connect(&path).unwrap();
+        assert_eq!(echo(&client), b"word");
+        fs::remove_file(&path).unwrap();
+        acceptor.close();
+        assert_eq!(echo(&client), b"");
     }
 }

@@ -8,13 +8,17 @@
 pub mod acceptor;
 pub mod base64;
 mod door;
+mod endpoint;
 mod local;
 pub mod password;
 pub mod redis;
 mod store;
+pub mod stream;
 pub mod tls;
+pub mod unix;
 
 pub use door::Door;
+pub use endpoint::{Access, Endpoint};
 pub use local::Local;
 pub use password::Password;
 pub use store::{Store, StoreError};

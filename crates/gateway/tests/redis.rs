@@ -3,7 +3,7 @@
 use bezant_core::services::kv::{KvOperation, KvResult};
 use bezant_gateway::redis::Server;
 use bezant_gateway::tls::Tls;
-use bezant_gateway::{Door, Local, Password, Store, StoreError, base64};
+use bezant_gateway::{Door, Endpoint, Local, Password, Store, StoreError, base64};
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -11,18 +11,24 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-const ANY_PORT: &str = "127.0.0.1:0";
+fn any_port() -> [Endpoint; 1] {
+    [Endpoint::Tcp(SocketAddr::from(([127, 0, 0, 1], 0)))]
+}
+
+fn address(server: &Server) -> SocketAddr {
+    server.endpoints()[0].address().unwrap()
+}
 
 fn start() -> Server {
     start_with(Arc::new(Local::default()))
 }
 
 fn start_with(store: Arc<dyn Store>) -> Server {
-    Server::start(ANY_PORT.parse().unwrap(), store, Door::default()).unwrap()
+    Server::start(&any_port(), store, Door::default()).unwrap()
 }
 
 fn connect(server: &Server) -> TcpStream {
-    let stream = TcpStream::connect(server.address()).unwrap();
+    let stream = TcpStream::connect(address(server)).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     stream
 }
@@ -46,7 +52,7 @@ fn assert_talk(commands: &str, expected: &str) {
 fn start_closed() -> Server {
     let password = Password::new(b"open sesame", [3; 16]).unwrap();
     let door = Door { password: Some(Arc::new(password)), tls: None };
-    Server::start(ANY_PORT.parse().unwrap(), Arc::new(Local::default()), door).unwrap()
+    Server::start(&any_port(), Arc::new(Local::default()), door).unwrap()
 }
 
 #[test]
@@ -94,7 +100,7 @@ fn strangers_cannot_fill_the_memory() {
 #[ignore = "needs redis-tools"]
 fn redis_cli_says_the_password() {
     let server = start_closed();
-    let port = server.address().port().to_string();
+    let port = address(&server).port().to_string();
     let say = |password: &str| {
         let mut command = Command::new("redis-cli");
         command.args(["-p", &port, "set", "a", "1"]).env("REDISCLI_AUTH", password);
@@ -117,7 +123,7 @@ fn start_encrypted() -> (Server, rcgen::Certificate) {
     )
     .unwrap();
     let door = Door { password: None, tls: Some(tls) };
-    let server = Server::start(ANY_PORT.parse().unwrap(), Arc::new(Local::default()), door).unwrap();
+    let server = Server::start(&any_port(), Arc::new(Local::default()), door).unwrap();
     (server, certified.cert)
 }
 
@@ -164,9 +170,9 @@ fn whoever_encrypts_may_send_all_before_it_reads() {
 #[ignore = "needs redis-tools"]
 fn redis_cli_encrypts() {
     let (server, _) = start_encrypted();
-    assert_eq!(tool("redis-cli", server.address(), &["--tls", "--insecure", "set", "a", "1"], "").trim(), "OK");
+    assert_eq!(tool("redis-cli", address(&server), &["--tls", "--insecure", "set", "a", "1"], "").trim(), "OK");
     let input: String = (0..50_000).map(|number| format!("SET key:{number} value:{number}\r\n")).collect();
-    let report = tool("redis-cli", server.address(), &["--tls", "--insecure", "--pipe"], &input);
+    let report = tool("redis-cli", address(&server), &["--tls", "--insecure", "--pipe"], &input);
     assert!(report.contains("errors: 0, replies: 50000"), "{report}");
 }
 
@@ -306,7 +312,7 @@ fn more_clients_than_allowed_are_told_so() {
 #[test]
 fn a_closing_gateway_lets_go_of_its_clients_and_its_port() {
     let mut server = start();
-    let address = server.address();
+    let address = address(&server);
     let mut idle = connect(&server);
     server.close();
     assert_eq!(idle.read(&mut [0; 1]).unwrap(), 0);
@@ -372,11 +378,11 @@ fn tool(program: &str, address: SocketAddr, arguments: &[&str], input: &str) -> 
 fn redis_cli_loads_a_hundred_thousand_keys_and_reads_them_back() {
     let server = start();
     let input: String = (0..100_000).map(|number| format!("SET key:{number} value:{number}\r\n")).collect();
-    let report = tool("redis-cli", server.address(), &["--pipe"], &input);
+    let report = tool("redis-cli", address(&server), &["--pipe"], &input);
     assert!(report.contains("errors: 0, replies: 100000"), "{report}");
-    assert_eq!(tool("redis-cli", server.address(), &["dbsize"], "").trim(), "100000");
-    assert_eq!(tool("redis-cli", server.address(), &["-3", "get", "key:99999"], "").trim(), "value:99999");
-    assert_eq!(tool("redis-cli", server.address(), &["--scan", "--pattern", "key:9999*"], "").lines().count(), 11);
+    assert_eq!(tool("redis-cli", address(&server), &["dbsize"], "").trim(), "100000");
+    assert_eq!(tool("redis-cli", address(&server), &["-3", "get", "key:99999"], "").trim(), "value:99999");
+    assert_eq!(tool("redis-cli", address(&server), &["--scan", "--pattern", "key:9999*"], "").lines().count(), 11);
 }
 
 #[test]
@@ -384,7 +390,7 @@ fn redis_cli_loads_a_hundred_thousand_keys_and_reads_them_back() {
 fn redis_benchmark_runs_its_tests_of_the_supported_commands() {
     let server = start();
     let arguments = ["-q", "-n", "2000", "-c", "20", "-P", "16", "-t", "ping,set,get,incr,mset"];
-    let report = tool("redis-benchmark", server.address(), &arguments, "");
+    let report = tool("redis-benchmark", address(&server), &arguments, "");
     for test in ["PING_INLINE", "PING_MBULK", "SET", "GET", "INCR", "MSET"] {
         assert!(report.contains(test), "{report}");
     }

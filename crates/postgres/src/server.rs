@@ -13,13 +13,13 @@ use crate::session::{Flow, Session};
 use crate::settings::{DATABASE, Settings, options};
 use crate::wire::{self, Output, Startup, Status, WireError};
 use bezant_gateway::acceptor::{Acceptor, Host};
-use bezant_gateway::tls::Channel;
-use bezant_gateway::{Door, Password};
+use bezant_gateway::stream::Stream;
+use bezant_gateway::tls::{Channel, Tls};
+use bezant_gateway::{Door, Endpoint, Password};
 use bytes::{Bytes, BytesMut};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -40,17 +40,17 @@ const WRITE_BYTES: usize = 64 << 10;
 pub struct Server(Acceptor);
 
 impl Server {
-    /// Listens on `address` and serves `database` from threads of its own: to whoever the door lets in.
+    /// Listens on all of these and serves `database` from threads of its own: to whoever the door lets in.
     ///
     /// # Errors
-    /// Whatever the system says about the address.
-    pub fn start(address: SocketAddr, database: Arc<dyn Database>, door: Door) -> io::Result<Self> {
-        Acceptor::start(address, Shared::new(database, door)).map(Self)
+    /// Whatever the system says about one of them, which the error names.
+    pub fn start(endpoints: &[Endpoint], database: Arc<dyn Database>, door: Door) -> io::Result<Self> {
+        Acceptor::start(endpoints, Shared::new(database, door)).map(Self)
     }
 
-    /// Where it listens: the port that was chosen, if 0 was asked for.
-    pub const fn address(&self) -> SocketAddr {
-        self.0.address()
+    /// Where it listens: the ports that were chosen, if 0 was asked for.
+    pub fn endpoints(&self) -> &[Endpoint] {
+        self.0.endpoints()
     }
 
     /// Takes no more connections or statements, and waits a while for the answers to those that it took.
@@ -64,7 +64,7 @@ impl Server {
 /// # Errors
 /// Those of the stream.
 pub fn serve(stream: impl Read + Write, database: Arc<dyn Database>) -> io::Result<()> {
-    Connection::new(0, stream).serve(&Shared::new(database, Door::default()), |_| Ok(()))
+    Connection::new(0, stream, None).serve(&Shared::new(database, Door::default()), |_| Ok(()))
 }
 
 /// What all connections share.
@@ -109,23 +109,25 @@ impl Host for Shared {
     const CONNECTIONS_MAX: usize = CONNECTIONS_MAX;
     const STACK_BYTES: usize = STACK_BYTES;
 
-    fn serve(&self, number: u32, stream: &Arc<TcpStream>, _: SocketAddr) -> io::Result<()> {
+    fn serve(&self, number: u32, stream: &Arc<Stream>, _: &Endpoint) -> io::Result<()> {
         stream.set_write_timeout(Some(STALLED_MAX))?;
+        let tls = self.door.tls_for(stream);
         let stream = Punctual { stream, until: Cell::new(Some(Instant::now() + STARTUP_MAX)) };
-        Connection::new(number, stream).serve(self, Punctual::begun)
+        Connection::new(number, stream, tls).serve(self, Punctual::begun)
     }
 
-    fn refuse(&self, stream: &TcpStream) {
+    fn refuse(&self, stream: &Stream) {
+        let tls = self.door.tls_for(stream);
         let stream = Punctual { stream, until: Cell::new(Some(Instant::now() + REFUSAL_MAX)) };
         // Nobody is left to be told.
         let _ = stream.stream.set_write_timeout(Some(REFUSAL_MAX));
-        let _ = Connection::new(0, stream).refuse(self);
+        let _ = Connection::new(0, stream, tls).refuse(self);
     }
 }
 
 /// A stream that ends at a moment, however slowly it comes, unless it was told before that the client has begun.
 struct Punctual<'a> {
-    stream: &'a TcpStream,
+    stream: &'a Stream,
     until: Cell<Option<Instant>>,
 }
 
@@ -159,17 +161,19 @@ impl Write for Punctual<'_> {
     }
 }
 
-struct Connection<T> {
+struct Connection<'a, T> {
     number: u32,
     stream: Channel<T>,
+    /// What it must be encrypted with.
+    tls: Option<&'a Tls>,
     input: BytesMut,
     output: Output,
 }
 
-impl<T: Read + Write> Connection<T> {
-    fn new(number: u32, stream: T) -> Self {
+impl<'a, T: Read + Write> Connection<'a, T> {
+    fn new(number: u32, stream: T, tls: Option<&'a Tls>) -> Self {
         let stream = Channel::new(stream);
-        Self { number, stream, input: BytesMut::new(), output: Output::default() }
+        Self { number, stream, tls, input: BytesMut::new(), output: Output::default() }
     }
 
     /// `begun` is called once the client has said who it is and shown that it knows the password.
@@ -241,7 +245,6 @@ impl<T: Read + Write> Connection<T> {
     fn start(&mut self, shared: &Shared) -> io::Result<Option<Vec<(String, String)>>> {
         /// A client may ask for TLS and for GSSAPI before it gives up encryption.
         const REQUESTS_MAX: usize = 4;
-        let door = &shared.door;
         for _ in 0..REQUESTS_MAX {
             let first = loop {
                 match wire::read_startup(&mut self.input) {
@@ -263,7 +266,7 @@ impl<T: Read + Write> Connection<T> {
             match first {
                 Startup::Tls
                     if !self.stream.is_encrypted()
-                        && let Some(tls) = &door.tls =>
+                        && let Some(tls) = self.tls =>
                 {
                     // What came already was not encrypted, and anybody on the way may have written it.
                     if !self.input.is_empty() {
@@ -281,7 +284,7 @@ impl<T: Read + Write> Connection<T> {
                     shared.cancels.wish(process, secret);
                     return Ok(None);
                 }
-                Startup::Start { .. } if door.tls.is_some() && !self.stream.is_encrypted() => {
+                Startup::Start { .. } if self.tls.is_some() && !self.stream.is_encrypted() => {
                     let error = PgError::fatal(sqlstate::NOT_LET_IN, "this gateway wants TLS");
                     self.give_up(&error.hint("connect with sslmode=require, or better verify-full"))?;
                     return Ok(None);

@@ -8,7 +8,7 @@ use ring::{digest, hmac, pbkdf2};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::process::Command;
-use support::{Client, closed_server, connect, encrypted_server};
+use support::{Client, address, closed_server, connect, encrypted_server};
 
 /// Says hello, then sends these messages about the password and reads until the gateway closes. Returns the SQLSTATE.
 fn refusal(server: &bezant_postgres::Server, messages: &[(u8, &[u8])]) -> Option<String> {
@@ -133,7 +133,7 @@ fn psql_encrypts_and_says_the_password() {
     let server = encrypted_server();
     let psql = |mode: &str, sql: &str| {
         let mut command = Command::new("psql");
-        let to = format!("host=127.0.0.1 port={} user=me dbname=bezant sslmode={mode}", server.address().port());
+        let to = format!("host=127.0.0.1 port={} user=me dbname=bezant sslmode={mode}", address(&server).port());
         let output = command.args(["-w", &to, "-tAc", sql]).env("PGPASSWORD", "open sesame").output().unwrap();
         String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
     };
@@ -147,7 +147,7 @@ fn psql_encrypts_and_says_the_password() {
 #[ignore = "needs psql"]
 fn psql_says_the_password() {
     let server = closed_server();
-    let port = server.address().port().to_string();
+    let port = address(&server).port().to_string();
     let psql = |password: &str| {
         let mut command = Command::new("psql");
         command.args(["-w", "-h", "127.0.0.1", "-p", &port, "-U", "me", "-d", "bezant", "-tAc", "select 6 * 7"]);

@@ -1,14 +1,14 @@
 //! `bezant gateway`: other systems' protocols in front of the cluster.
 
+use crate::endpoint;
 use crate::failure::{Failure, Result};
 use crate::service::{Connection, Service};
 use crate::{logging, quit};
 use bezant_gateway::password::{PASSWORD_BYTES_MAX, SALT_BYTES};
 use bezant_gateway::tls::Tls;
-use bezant_gateway::{Door, Password, redis};
+use bezant_gateway::{Access, Door, Endpoint, Password, redis};
 use bezant_node::keys::{self, KeyError};
 use std::fs;
-use std::net::SocketAddr;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
@@ -20,24 +20,33 @@ const PEM_BYTES_MAX: usize = 64 << 10;
 ///
 /// Run it beside the application, on the same host: the gateway is a client that believes only what enough replicas
 /// say, but whoever talks to it has to believe the gateway.
+///
+/// A PLACE is an address with a port, or a path with a `/` in it: that of a Unix socket, which costs the processor less
+/// and which only users of this machine reach. For PostgreSQL it is the path of the socket's folder, as for psql's -h,
+/// and may end with a port, which is 5432 otherwise. The file of a gateway that was killed is replaced.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  bezant gateway --cluster net/cluster.toml --postgres 127.0.0.1:5432\n  \
     psql -h 127.0.0.1 -U bezant\n  \
-    bezant gateway --cluster net/cluster.toml --redis 127.0.0.1:6379\n  redis-cli -p 6379 set color blue")]
+    bezant gateway --cluster net/cluster.toml --redis 127.0.0.1:6379\n  redis-cli -p 6379 set color blue\n  \
+    bezant gateway --cluster net/cluster.toml --postgres /run/bezant --redis /run/bezant/redis.sock\n  \
+    psql -h /run/bezant -U bezant\n  redis-cli -s /run/bezant/redis.sock set color blue")]
 #[command(group = clap::ArgGroup::new("protocols").required(true).multiple(true))]
 pub(crate) struct Arguments {
     #[command(flatten)]
     connection: Connection,
-    /// Where to listen for PostgreSQL clients
-    #[arg(long, value_name = "ADDRESS:PORT", group = "protocols")]
-    postgres: Option<SocketAddr>,
-    /// Where to listen for Redis clients
-    #[arg(long, value_name = "ADDRESS:PORT", group = "protocols")]
-    redis: Option<SocketAddr>,
+    /// Where to listen for PostgreSQL clients: ADDRESS:PORT, or FOLDER or FOLDER:PORT. May be given several times
+    #[arg(long, value_name = "PLACE", group = "protocols", value_parser = endpoint::postgres)]
+    postgres: Vec<Endpoint>,
+    /// Where to listen for Redis clients: ADDRESS:PORT, or a socket's path. May be given several times
+    #[arg(long, value_name = "PLACE", group = "protocols", value_parser = endpoint::redis)]
+    redis: Vec<Endpoint>,
+    /// Let the group of a Unix socket's file connect as well, and not only the user that runs the gateway
+    #[arg(long)]
+    open_to_group: bool,
     /// A file with one line, which clients must know: for all users, and readable by its owner only
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
-    /// A certificate in PEM, and those that vouch for it: clients must use TLS
+    /// A certificate in PEM, and those that vouch for it: clients must use TLS, but for those on Unix sockets
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_certificate: Option<PathBuf>,
     /// The certificate's key in PEM, readable by its owner only
@@ -59,11 +68,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         tracing::warn!(event = "gateway-open", "whoever reaches the gateway may read and write: see --password-file");
     }
     let service = Arc::new(Service::connect_to_ours(&arguments.connection)?);
-    let mut servers = Servers::start(arguments.postgres, arguments.redis, &service, &door)?;
-    if let Some(address) = servers.postgres() {
+    let [postgres, redis] = [&arguments.postgres, &arguments.redis].map(|places| arguments.accessible(places));
+    let mut servers = Servers::start(&postgres, &redis, &service, &door)?;
+    for address in servers.postgres() {
         tracing::info!(event = "gateway-started", %address, "serving PostgreSQL clients");
     }
-    if let Some(address) = servers.redis() {
+    for address in servers.redis() {
         tracing::info!(event = "gateway-started", %address, "serving Redis clients");
     }
     let (leave, left) = mpsc::channel();
@@ -76,6 +86,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
 }
 
 impl Arguments {
+    /// The same places, with sockets for those who may connect.
+    fn accessible(&self, places: &[Endpoint]) -> Vec<Endpoint> {
+        let access = if self.open_to_group { Access::Group } else { Access::Owner };
+        let accessible = |place: &Endpoint| match place {
+            Endpoint::Tcp(address) => Endpoint::Tcp(*address),
+            Endpoint::Unix(path, _) => Endpoint::Unix(path.clone(), access),
+        };
+        places.iter().map(accessible).collect()
+    }
+
     /// What is asked of clients. It is enough for those who can come.
     fn door(&self) -> Result<Door> {
         let missing = match (&self.password_file, &self.tls_certificate) {
@@ -83,7 +103,8 @@ impl Arguments {
             (Some(_), None) => Some("nothing is encrypted"),
             (Some(_), Some(_)) => None,
         };
-        let foreign = self.postgres.iter().chain(&self.redis).find(|address| !address.ip().is_loopback());
+        let mut addresses = self.postgres.iter().chain(&self.redis).filter_map(Endpoint::address);
+        let foreign = addresses.find(|address| !address.ip().is_loopback());
         if let (Some(missing), Some(address), false) = (missing, foreign, self.open_to_network) {
             return Err(Failure::usage(format!(
                 "{address} is open to other hosts, and {missing}. Listen on 127.0.0.1, beside the application, or say \
@@ -132,39 +153,43 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// Opens the ports that are asked for.
+    /// Opens what is asked for, if anything is.
     pub(crate) fn start(
-        postgres: Option<SocketAddr>,
-        redis: Option<SocketAddr>,
+        postgres: &[Endpoint],
+        redis: &[Endpoint],
         service: &Arc<Service>,
         door: &Door,
     ) -> Result<Self> {
-        let refused = |address: SocketAddr, option: &'static str| {
+        // The error says where.
+        let refused = |option: &'static str| {
             move |error| {
                 Failure::failed(format!(
-                    "cannot listen on {address}: {error}. Choose another port with {option}, or free this one."
+                    "cannot listen on {error}. Choose another place with {option}, or free this one."
                 ))
             }
         };
-        let postgres = postgres.map(|address| {
+        let mut servers = Self { postgres: None, redis: None };
+        if !postgres.is_empty() {
             let service = Arc::<Service>::clone(service);
-            bezant_postgres::Server::start(address, service, door.clone()).map_err(refused(address, "--postgres"))
-        });
-        let redis = redis.map(|address| {
+            let server = bezant_postgres::Server::start(postgres, service, door.clone());
+            servers.postgres = Some(server.map_err(refused("--postgres"))?);
+        }
+        if !redis.is_empty() {
             let service = Arc::<Service>::clone(service);
-            redis::Server::start(address, service, door.clone()).map_err(refused(address, "--redis"))
-        });
-        Ok(Self { postgres: postgres.transpose()?, redis: redis.transpose()? })
+            let server = redis::Server::start(redis, service, door.clone());
+            servers.redis = Some(server.map_err(refused("--redis"))?);
+        }
+        Ok(servers)
     }
 
     /// Where PostgreSQL clients are served, if they are.
-    pub(crate) fn postgres(&self) -> Option<SocketAddr> {
-        self.postgres.as_ref().map(bezant_postgres::Server::address)
+    pub(crate) fn postgres(&self) -> &[Endpoint] {
+        self.postgres.as_ref().map_or(&[], bezant_postgres::Server::endpoints)
     }
 
     /// Where Redis clients are served, if they are.
-    pub(crate) fn redis(&self) -> Option<SocketAddr> {
-        self.redis.as_ref().map(redis::Server::address)
+    pub(crate) fn redis(&self) -> &[Endpoint] {
+        self.redis.as_ref().map_or(&[], redis::Server::endpoints)
     }
 
     fn close(&mut self) {

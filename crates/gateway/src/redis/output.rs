@@ -1,10 +1,10 @@
 //! Replies on their way to a client.
 
 use super::reply::{Reply, Version};
+use crate::stream::Stream;
 use crate::tls::{Channel, Tls};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(crate) struct Ready {
 
 /// A connection's socket.
 #[derive(Debug)]
-struct Socket(Arc<TcpStream>);
+struct Socket(Arc<Stream>);
 
 impl Read for Socket {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
@@ -54,7 +54,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    pub(crate) fn new(stream: Arc<TcpStream>) -> Self {
+    pub(crate) fn new(stream: Arc<Stream>) -> Self {
         Self { channel: Channel::new(Socket(stream)), buffer: Vec::new(), written: 0, version: Version::Two }
     }
 

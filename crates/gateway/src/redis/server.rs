@@ -12,10 +12,11 @@ use super::session::{Flow, Session};
 use super::shared::{Shared, Statistics};
 use crate::acceptor::{Acceptor, Host};
 use crate::door::Door;
+use crate::endpoint::Endpoint;
 use crate::store::Store;
+use crate::stream::Stream;
 use bytes::BytesMut;
 use std::io::{self, ErrorKind, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -31,18 +32,18 @@ const STRANGER_BYTES_MAX: usize = 16 << 10;
 pub struct Server(Acceptor);
 
 impl Server {
-    /// Listens on `address` and serves `store` from threads of its own: to whoever the door lets in.
+    /// Listens on all of these and serves `store` from threads of its own: to whoever the door lets in.
     ///
     /// # Errors
-    /// Whatever the system says about the address.
-    pub fn start(address: SocketAddr, store: Arc<dyn Store>, door: Door) -> io::Result<Self> {
+    /// Whatever the system says about one of them, which the error names.
+    pub fn start(endpoints: &[Endpoint], store: Arc<dyn Store>, door: Door) -> io::Result<Self> {
         let shared = Shared { store, door, cursors: Cursors::new(), statistics: Statistics::new() };
-        Acceptor::start(address, Redis(Arc::new(shared))).map(Self)
+        Acceptor::start(endpoints, Redis(Arc::new(shared))).map(Self)
     }
 
-    /// Where it listens: the port that was chosen, if 0 was asked for.
-    pub const fn address(&self) -> SocketAddr {
-        self.0.address()
+    /// Where it listens: the ports that were chosen, if 0 was asked for.
+    pub fn endpoints(&self) -> &[Endpoint] {
+        self.0.endpoints()
     }
 
     /// Takes no more connections or commands, and waits a while for the replies to those that it took.
@@ -59,7 +60,7 @@ impl Host for Redis {
     // No call is deep.
     const STACK_BYTES: usize = 256 << 10;
 
-    fn serve(&self, _: u32, stream: &Arc<TcpStream>, peer: SocketAddr) -> io::Result<()> {
+    fn serve(&self, _: u32, stream: &Arc<Stream>, peer: &Endpoint) -> io::Result<()> {
         let statistics = &self.0.statistics;
         stream.set_nonblocking(true)?;
         statistics.connections.fetch_add(1, Ordering::Relaxed);
@@ -69,17 +70,17 @@ impl Host for Redis {
         served
     }
 
-    fn refuse(&self, mut stream: &TcpStream) {
+    fn refuse(&self, mut stream: &Stream) {
         self.0.statistics.refused.fetch_add(1, Ordering::Relaxed);
         let _ = stream.write_all(b"-ERR max number of clients reached\r\n");
     }
 }
 
 /// Serves a client until it leaves, misbehaves or is asked to go.
-fn serve(stream: &Arc<TcpStream>, shared: &Arc<Shared>, peer: SocketAddr) -> io::Result<()> {
+fn serve(stream: &Arc<Stream>, shared: &Arc<Shared>, peer: &Endpoint) -> io::Result<()> {
     let mut session = Session::new(Arc::clone(shared), peer);
     let mut output = Output::new(Arc::clone(stream));
-    if let Some(tls) = &shared.door.tls {
+    if let Some(tls) = shared.door.tls_for(stream) {
         output.encrypt(tls)?;
     }
     let (mut parser, mut input, mut chunk) = (Parser::new(), BytesMut::new(), vec![0; READ_BYTES]);

@@ -14,10 +14,10 @@ use super::shared::Shared;
 use super::transaction::{self, Exec, Item, Transaction};
 use super::translate::{check_sizes, translate};
 use super::{info, scan};
+use crate::endpoint::Endpoint;
 use bezant_core::services::kv::KvOperation;
 use bytes::Bytes;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -43,7 +43,8 @@ pub(crate) enum Flow {
 pub(crate) struct Session {
     shared: Arc<Shared>,
     id: u64,
-    peer: SocketAddr,
+    /// As `CLIENT LIST` shows it: on a Unix socket its path and port 0, as Redis has it.
+    peer: String,
     name: Bytes,
     pub(crate) admission: Admission,
     batch: Batch,
@@ -52,14 +53,17 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(shared: Arc<Shared>, peer: SocketAddr) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, peer: &Endpoint) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let admission = Admission::new(shared.door.password.clone());
         Self {
             shared,
             admission,
             id: NEXT.fetch_add(1, Ordering::Relaxed),
-            peer,
+            peer: match peer {
+                Endpoint::Tcp(address) => address.to_string(),
+                Endpoint::Unix(path, _) => format!("{}:0", path.display()),
+            },
             name: Bytes::new(),
             batch: Batch::default(),
             pending: Vec::new(),

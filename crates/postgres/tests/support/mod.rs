@@ -8,7 +8,7 @@ use bezant_core::service::{Agreed, Asker, PageNumber, Seed, Service};
 use bezant_core::time::Instant;
 use bezant_core::wire::Wire;
 use bezant_gateway::tls::Tls;
-use bezant_gateway::{Door, Password, base64};
+use bezant_gateway::{Door, Endpoint, Password, base64};
 use bezant_postgres::{Answer, CallFailure, Cancel, Database, Server};
 use bezant_sql::{Rehearsal, Request, Response, Rows, Sql, Statement};
 use bytes::Bytes;
@@ -236,16 +236,24 @@ pub fn silent_server() -> Server {
     start(Silent)
 }
 
+fn any_port() -> Endpoint {
+    Endpoint::Tcp(SocketAddr::from(([127, 0, 0, 1], 0)))
+}
+
+/// The first place where it listens.
+pub fn address(server: &Server) -> SocketAddr {
+    server.endpoints()[0].address().unwrap()
+}
+
 fn start(database: impl Database) -> Server {
-    Server::start(SocketAddr::from(([127, 0, 0, 1], 0)), Arc::new(database), Door::default()).unwrap()
+    Server::start(&[any_port()], Arc::new(database), Door::default()).unwrap()
 }
 
 /// One whose clients must know "open sesame".
 pub fn closed_server() -> Server {
     let password = Password::new(b"open sesame", [3; 16]).unwrap();
-    let address = SocketAddr::from(([127, 0, 0, 1], 0));
     let door = Door { password: Some(Arc::new(password)), tls: None };
-    Server::start(address, Arc::new(Local::default()), door).unwrap()
+    Server::start(&[any_port()], Arc::new(Local::default()), door).unwrap()
 }
 
 /// The same, and they must encrypt.
@@ -258,8 +266,7 @@ pub fn encrypted_server() -> Server {
     let key = pem("PRIVATE KEY", &certified.signing_key.serialize_der());
     let tls = Some(Tls::new(certificate.as_bytes(), key.as_bytes()).unwrap());
     let password = Some(Arc::new(Password::new(b"open sesame", [3; 16]).unwrap()));
-    let address = SocketAddr::from(([127, 0, 0, 1], 0));
-    Server::start(address, Arc::new(Local::default()), Door { password, tls }).unwrap()
+    Server::start(&[any_port()], Arc::new(Local::default()), Door { password, tls }).unwrap()
 }
 
 pub fn server() -> Server {
@@ -284,7 +291,7 @@ pub fn server_that_orders_reads(noise: Option<&'static str>) -> Server {
 }
 
 pub fn connect(server: &Server) -> TcpStream {
-    let stream = TcpStream::connect(server.address()).unwrap();
+    let stream = TcpStream::connect(address(server)).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     stream
 }

@@ -13,7 +13,7 @@ use crate::prompt::{self, Input, Line, Prompt};
 use crate::service::Service;
 use crate::shell::{self, CONTINUATION, Form, Next, Shell};
 use crate::{output, quit};
-use bezant_gateway::Door;
+use bezant_gateway::{Door, Endpoint};
 use bezant_node::config::{ClusterConfig, Protocol, Testnet};
 use clap::{CommandFactory, Parser, Subcommand};
 use cluster::DemoCluster;
@@ -150,13 +150,11 @@ fn start(cluster: &Shared) -> Result<Arc<Service>> {
 }
 
 fn converse(arguments: &Arguments, cluster: &Shared, service: &Arc<Service>) -> Result {
-    let address = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let servers = gateway::Servers::start(
-        arguments.postgres.map(address),
-        arguments.redis.map(address),
-        service,
-        &Door::default(),
-    )?;
+    let [postgres, redis] = [arguments.postgres, arguments.redis].map(|port| {
+        let endpoint = port.map(|port| Endpoint::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, port))));
+        endpoint.into_iter().collect::<Vec<_>>()
+    });
+    let servers = gateway::Servers::start(&postgres, &redis, service, &Door::default())?;
     let mut prompt = Prompt::remembering("bezant> ")?;
     if prompt.is_terminal() {
         output::line(greeting(cluster.lock().members().len(), &servers))?;
@@ -227,10 +225,10 @@ fn greeting(replicas: usize, servers: &gateway::Servers) -> String {
          and between them: kill 2 · restart 2 · lie 3 · honest 3 · status · help",
         (replicas - 1) / 3
     );
-    if let Some(address) = servers.postgres() {
+    for address in servers.postgres().iter().filter_map(Endpoint::address) {
         text += &format!("\nPostgreSQL clients: psql -h 127.0.0.1 -p {} -U bezant", address.port());
     }
-    if let Some(address) = servers.redis() {
+    for address in servers.redis().iter().filter_map(Endpoint::address) {
         text += &format!("\nRedis clients: redis-cli -p {}", address.port());
     }
     text
