@@ -22,6 +22,9 @@ const CLOSING_MAX: Duration = Duration::from_secs(10);
 /// flood of them costs no more than so many a second. The system's queue is short, and whoever is new comes in soon.
 const LEFT_MAX: u32 = 64;
 const LEFT_PAUSE: Duration = Duration::from_millis(50);
+/// How many connections that wait for a closing gateway are closed one by one, about as many as the system queues.
+const WAITING_MAX: usize = 128;
+
 /// How many clients are told at a time that there is no room for them; one more is not told.
 const REFUSALS_MAX: usize = 16;
 
@@ -188,7 +191,8 @@ impl Listening {
                 [PollFd::new(wake, PollFlags::IN), PollFd::from_borrowed_fd(self.descriptor(), PollFlags::IN)];
             let polled = poll(&mut ready, None);
             if !ready[0].revents().is_empty() {
-                return;
+                // Whoever waits in the system's queue finds a connection that ends, and not one that is reset.
+                return (0..WAITING_MAX).take_while(|_| self.accept().is_ok()).for_each(drop);
             }
             match polled.map_err(io::Error::from).and_then(|_| self.accept()) {
                 Ok((stream, _)) if has_left(&stream) => {

@@ -3,10 +3,11 @@
 use bezant_core::services::kv::{KvOperation, KvResult};
 use bezant_gateway::redis::Server;
 use bezant_gateway::tls::Tls;
-use bezant_gateway::{Door, Endpoint, Local, Password, Store, StoreError, base64};
+use bezant_gateway::{Access, Door, Endpoint, Local, Password, Store, StoreError, base64};
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -115,7 +116,7 @@ fn pem(label: &str, bytes: &[u8]) -> String {
 }
 
 /// A gateway whose clients must encrypt, and its certificate.
-fn start_encrypted() -> (Server, rcgen::Certificate) {
+fn start_encrypted(endpoints: &[Endpoint]) -> (Server, rcgen::Certificate) {
     let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let tls = Tls::new(
         pem("CERTIFICATE", certified.cert.der()).as_bytes(),
@@ -123,7 +124,7 @@ fn start_encrypted() -> (Server, rcgen::Certificate) {
     )
     .unwrap();
     let door = Door { password: None, tls: Some(tls) };
-    let server = Server::start(&any_port(), Arc::new(Local::default()), door).unwrap();
+    let server = Server::start(endpoints, Arc::new(Local::default()), door).unwrap();
     (server, certified.cert)
 }
 
@@ -142,7 +143,7 @@ fn encrypted(server: &Server, certificate: &rcgen::Certificate) -> StreamOwned<C
 
 #[test]
 fn whoever_encrypts_is_served_and_nobody_else() {
-    let (server, certificate) = start_encrypted();
+    let (server, certificate) = start_encrypted(&any_port());
     assert!(!talk(&server, "set a 1\nget a\n").contains("OK"));
     let mut client = encrypted(&server, &certificate);
     client.write_all(b"set a 1\r\nget a\r\nquit\r\n").unwrap();
@@ -153,8 +154,20 @@ fn whoever_encrypts_is_served_and_nobody_else() {
 }
 
 #[test]
+fn on_a_unix_socket_nobody_has_to_encrypt() {
+    let path = std::env::temp_dir().join(format!("bezant-redis-{}", std::process::id()));
+    let endpoint = Endpoint::Unix(path.clone(), Access::Owner);
+    let (_server, _) = start_encrypted(&[endpoint]);
+    let mut stream = UnixStream::connect(&path).unwrap();
+    stream.write_all(b"set a 1\r\nclient list\r\nquit\r\n").unwrap();
+    let mut said = String::new();
+    stream.read_to_string(&mut said).unwrap();
+    assert!(said.starts_with("+OK\r\n$") && said.contains(&format!(" addr={}:0 ", path.display())), "{said}");
+}
+
+#[test]
 fn whoever_encrypts_may_send_all_before_it_reads() {
-    let (server, certificate) = start_encrypted();
+    let (server, certificate) = start_encrypted(&any_port());
     let mut client = encrypted(&server, &certificate);
     client
         .write_all(format!("*3\r\n$3\r\nset\r\n$1\r\na\r\n$100000\r\n{}\r\n", "x".repeat(100_000)).as_bytes())
@@ -169,7 +182,7 @@ fn whoever_encrypts_may_send_all_before_it_reads() {
 #[test]
 #[ignore = "needs redis-tools"]
 fn redis_cli_encrypts() {
-    let (server, _) = start_encrypted();
+    let (server, _) = start_encrypted(&any_port());
     assert_eq!(tool("redis-cli", address(&server), &["--tls", "--insecure", "set", "a", "1"], "").trim(), "OK");
     let input: String = (0..50_000).map(|number| format!("SET key:{number} value:{number}\r\n")).collect();
     let report = tool("redis-cli", address(&server), &["--tls", "--insecure", "--pipe"], &input);

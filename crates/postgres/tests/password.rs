@@ -2,13 +2,14 @@
 
 mod support;
 
-use bezant_gateway::base64;
 use bezant_gateway::password::ITERATIONS;
+use bezant_gateway::{Access, Endpoint, base64};
 use ring::{digest, hmac, pbkdf2};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::process::Command;
-use support::{Client, address, closed_server, connect, encrypted_server};
+use support::{Client, address, any_port, closed_server, connect, encrypted_server};
 
 /// Says hello, then sends these messages about the password and reads until the gateway closes. Returns the SQLSTATE.
 fn refusal(server: &bezant_postgres::Server, messages: &[(u8, &[u8])]) -> Option<String> {
@@ -110,8 +111,26 @@ fn whoever_proves_to_know_the_password_is_let_in_and_told_by_whom() {
 }
 
 #[test]
+fn on_a_unix_socket_nobody_has_to_encrypt_and_all_have_to_know_the_password() {
+    let path = std::env::temp_dir().join(format!("bezant-postgres-{}", std::process::id()));
+    let _server = encrypted_server(Endpoint::Unix(path.clone(), Access::Owner));
+    let mut stream = UnixStream::connect(&path).unwrap();
+    // As a driver asks that prefers TLS.
+    stream.write_all(b"\0\0\0\x08\x04\xd2\x16\x2f").unwrap();
+    let mut answer = [0];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"N");
+    stream.write_all(b"\0\0\0\x11\0\x03\0\0user\0me\0\0").unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    let mut all = Vec::new();
+    stream.read_to_end(&mut all).unwrap();
+    assert!(all.starts_with(b"R\0\0\0\x17\0\0\0\x0aSCRAM-SHA-256\0\0"), "{all:?}");
+    assert!(!all.windows(9).any(|window| window == b"R\0\0\0\x08\0\0\0\0"), "it was let in");
+}
+
+#[test]
 fn where_encryption_is_wanted_nobody_is_let_in_without() {
-    let server = encrypted_server();
+    let server = encrypted_server(any_port());
     let hello = b"\0\0\0\x11\0\x03\0\0user\0me\0\0";
     let tls = b"\0\0\0\x08\x04\xd2\x16\x2f";
     let say = |bytes: &[u8]| {
@@ -130,7 +149,7 @@ fn where_encryption_is_wanted_nobody_is_let_in_without() {
 #[test]
 #[ignore = "needs psql"]
 fn psql_encrypts_and_says_the_password() {
-    let server = encrypted_server();
+    let server = encrypted_server(any_port());
     let psql = |mode: &str, sql: &str| {
         let mut command = Command::new("psql");
         let to = format!("host=127.0.0.1 port={} user=me dbname=bezant sslmode={mode}", address(&server).port());

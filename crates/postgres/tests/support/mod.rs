@@ -236,7 +236,7 @@ pub fn silent_server() -> Server {
     start(Silent)
 }
 
-fn any_port() -> Endpoint {
+pub fn any_port() -> Endpoint {
     Endpoint::Tcp(SocketAddr::from(([127, 0, 0, 1], 0)))
 }
 
@@ -256,8 +256,8 @@ pub fn closed_server() -> Server {
     Server::start(&[any_port()], Arc::new(Local::default()), door).unwrap()
 }
 
-/// The same, and they must encrypt.
-pub fn encrypted_server() -> Server {
+/// The same, and they must encrypt, unless they come to a Unix socket.
+pub fn encrypted_server(endpoint: Endpoint) -> Server {
     let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let pem = |label: &str, bytes: &[u8]| {
         format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", base64::encode(bytes))
@@ -266,7 +266,7 @@ pub fn encrypted_server() -> Server {
     let key = pem("PRIVATE KEY", &certified.signing_key.serialize_der());
     let tls = Some(Tls::new(certificate.as_bytes(), key.as_bytes()).unwrap());
     let password = Some(Arc::new(Password::new(b"open sesame", [3; 16]).unwrap()));
-    Server::start(&[any_port()], Arc::new(Local::default()), Door { password, tls }).unwrap()
+    Server::start(&[endpoint], Arc::new(Local::default()), Door { password, tls }).unwrap()
 }
 
 pub fn server() -> Server {
