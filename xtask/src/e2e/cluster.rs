@@ -46,6 +46,7 @@ pub(crate) fn run(binary: &Path) -> Result<String> {
     let (first, second) = pairs.split_at(KEYS / 2);
     let mut cluster = Cluster::prepare(LOG, binary, scratch.path(), &["--protocol", "pbft"])?;
     cluster.start_all()?;
+    cluster.check_sockets()?;
     redis_answers::check(cluster.redis, LOG, scratch.path())?;
     let start = Instant::now();
 
@@ -68,6 +69,8 @@ pub(crate) fn run(binary: &Path) -> Result<String> {
     let renewed: Vec<Pair> = first.iter().map(|(key, value)| (key.clone(), format!("{value} again"))).collect();
     let acknowledged = cluster.black_out(&renewed)?;
     cluster.start_all()?;
+    // The gateway was killed: its sockets' files were still there.
+    cluster.check_sockets()?;
     cluster.check(second)?;
     cluster.check(&renewed[..acknowledged])?;
     cluster.check_either(&first[acknowledged..], &renewed[acknowledged..])?;
@@ -148,10 +151,26 @@ impl Cluster {
     fn start_gateway(&self, redis: Redis) -> Result<Running> {
         let mut gateway = self.bezant("gateway");
         gateway.arg("--cluster").arg(self.file());
-        gateway.args(["--redis", &format!("127.0.0.1:{}", redis.port)]);
+        let (socket, folder) = (self.socket(redis), format!("{}:{}", self.folder.display(), redis.port));
+        gateway.args(["--redis", &format!("127.0.0.1:{}", redis.port), "--redis", &socket, "--postgres", &folder]);
         let running = Running::start(self.log, &mut gateway)?;
         wait_until("the gateway answers", START_MAX, || redis.is_up())?;
         Ok(running)
+    }
+
+    /// Where a gateway serves Redis clients beside its port. PostgreSQL's have a socket in the same folder.
+    fn socket(&self, redis: Redis) -> String {
+        self.folder.join(format!("redis-{}.sock", redis.port)).to_string_lossy().into_owned()
+    }
+
+    /// The clients of both protocols on their sockets.
+    fn check_sockets(&self) -> Result {
+        let (socket, folder) = (self.socket(self.redis), self.folder.to_string_lossy());
+        let pong = process::output_of(&mut process::program("redis-cli", &["-s", &socket, "PING"]))?;
+        let port = self.redis.port.to_string();
+        let question = ["-X", "-A", "-t", "-h", &folder, "-p", &port, "-U", "bezant", "-c", "select 6 * 7"];
+        let answer = process::output_of(&mut process::program("psql", &question))?;
+        ensure(pong.trim() == "PONG" && answer.trim() == "42", || format!("the sockets say {pong} and {answer}"))
     }
 
     /// A replica's own report; null if it does not answer.
