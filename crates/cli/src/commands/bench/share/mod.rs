@@ -1,4 +1,4 @@
-//! The processor laboratory: each replica has a control group of its own with a share of a core, an attacker has another
+//! The processor laboratory: each replica has a control group of its own with a share of a core, an attacker another
 //! one, if there is one, and the clients have one with what is left.
 //!
 //! On one machine the replicas of a cluster share its processors, so what one does not need the others have. In a
