@@ -71,7 +71,11 @@ const PACKAGES: [Package; 14] = [
         purpose: "runs the referee's program for pgjdbc from its source",
         is_there: || process::is_installed("javac"),
     },
-    Package { name: "valgrind", purpose: "counts instructions", is_there: || process::is_installed("valgrind") },
+    Package {
+        name: "valgrind",
+        purpose: "counts the instructions of an operation",
+        is_there: || process::is_installed("valgrind"),
+    },
     Package {
         name: "npm",
         purpose: "fetches node-postgres, and brings node",

@@ -82,8 +82,9 @@ impl Acceptor {
         let (alive, wake) = UnixStream::pair()?;
         let (wake, host) = (Arc::new(wake), Arc::new(host));
         let (connections, threads) = (Arc::new(Connections::default()), Vec::new());
-        let mut acceptor = Self { endpoints: Vec::new(), connections, files: Vec::new(), threads, alive: Some(alive) };
+        // Should one of them fail, the files go first: while somebody listens nobody takes them for dead ones.
         let mut doors = Vec::new();
+        let mut acceptor = Self { endpoints: Vec::new(), connections, files: Vec::new(), threads, alive: Some(alive) };
         for endpoint in endpoints {
             let listening = Listening::open(endpoint);
             let (door, file) =
@@ -96,8 +97,8 @@ impl Acceptor {
             let (connections, wake) = (Arc::clone(&acceptor.connections), Arc::clone(&wake));
             let host = Arc::clone(&host);
             let accept = move || door.accept_all(&wake, &connections, &host);
-            let thread = thread::Builder::new().name(format!("{}-accept", H::NAME)).spawn(accept)?;
-            acceptor.threads.push(thread);
+            let thread = thread::Builder::new().name(format!("{}-accept", H::NAME)).spawn(accept);
+            acceptor.threads.push(thread.inspect_err(|_| acceptor.files.clear())?);
         }
         Ok(acceptor)
     }

@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 
 /// The longest path of a socket, in bytes: what Linux has room for, and a zero behind it.
 pub const PATH_BYTES_MAX: usize = 107;
-/// How long to wait for others that look at the same folder. None of them takes a moment.
+/// How long to wait for others that look at the same folder. None of them takes a moment: whoever holds the lock for
+/// longer is no gateway, and keeps nobody out.
 const LOCK_MAX: Duration = Duration::from_secs(2);
 /// Connections that may wait to be taken, as the standard library has it for TCP.
 const BACKLOG: i32 = 128;
@@ -57,10 +58,15 @@ pub(crate) fn listen(path: &Path, access: Access) -> io::Result<(UnixListener, S
     let _lock = lock(path)?;
     make_room(path)?;
     let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    // The file gets the socket's own mode, as far as the umask allows.
+    rustix::fs::fchmod(&socket, rustix::fs::Mode::from_raw_mode(access.mode()))?;
     net::bind(&socket, &SocketAddrUnix::new(path)?)?;
-    let file = SocketFile { path: path.into(), identity: identity(&fs::symlink_metadata(path)?) };
+    let found = fs::symlink_metadata(path)?;
+    let file = SocketFile { path: path.into(), identity: identity(&found) };
     // Nobody can connect before it listens, whatever the mode is until here.
-    fs::set_permissions(path, Permissions::from_mode(access.mode()))?;
+    if found.mode() & 0o777 != access.mode() {
+        fs::set_permissions(path, Permissions::from_mode(access.mode()))?;
+    }
     net::listen(&socket, BACKLOG)?;
     Ok((socket.into(), file))
 }
@@ -75,9 +81,7 @@ fn lock(path: &Path) -> io::Result<File> {
         match opened.try_lock() {
             Ok(()) => return Ok(opened),
             Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(Duration::from_millis(10)),
-            Err(TryLockError::WouldBlock) => {
-                return Err(named(io::Error::new(ErrorKind::WouldBlock, "another program holds a lock of it")));
-            }
+            Err(TryLockError::WouldBlock) => return Ok(opened),
             Err(TryLockError::Error(error)) => return Err(named(error)),
         }
     }

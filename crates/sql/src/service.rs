@@ -42,6 +42,9 @@ pub struct Sql {
     limits: Limits,
     /// See [`Sql::with_drawn_names`].
     draws_names: bool,
+    /// Whether references may stay unmet until the end of a transaction, if somebody has looked since the schema has
+    /// changed.
+    pub(crate) defers: Option<bool>,
     /// What the open database has done.
     past: Cell<Past>,
     /// How often it was opened.
@@ -91,6 +94,7 @@ impl Sql {
             roles: RefCell::default(),
             limits: Limits::default(),
             draws_names: false,
+            defers: None,
             past: Cell::default(),
             opened: 0,
             scratches: RefCell::default(),
@@ -113,6 +117,7 @@ impl Sql {
             roles: RefCell::default(),
             limits: Limits::default(),
             draws_names: false,
+            defers: None,
             past: Cell::default(),
             opened: 0,
             scratches: RefCell::default(),
@@ -321,6 +326,7 @@ impl Sql {
         self.known.get_mut().clear();
         self.roles.get_mut().forget();
         self.past.set(Past::default());
+        self.defers = None;
         self.database = Some(Handle::open(&self.disk, self.cache_kib));
         self.opened += 1;
     }

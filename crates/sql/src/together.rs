@@ -7,8 +7,10 @@
 //!    committed in between.
 //! 2. If all of them succeed, one commit makes them the state.
 //! 3. If one does not, or does something that outlives a transaction, all are undone and are executed one by one, as if
-//!    nobody had tried: an error may undo only its own request, the schema and the members decide what comes after, and
-//!    an unmet reference is the fault of whoever left it.
+//!    nobody had tried: an error may undo only its own request, and the schema and the members decide what comes after.
+//! 4. Where the schema has references that may stay unmet until a transaction ends, nobody tries: an unmet one is the
+//!    fault of whoever left it. SQLite counts those of a transaction, and a row that meets an old one makes the count
+//!    say less than there is.
 //!
 //! Which of the two happens shows in the file, which counts its transactions. So it must depend on the state and the
 //! operations alone, at every replica. It does, but for what they cost, which depends on the past. For that the rule
@@ -21,7 +23,6 @@ use crate::moment::act;
 use crate::request::Request;
 use crate::response::Response;
 use crate::service::Sql;
-use crate::vfs::has_unmet_references;
 use bezant_core::service::{Agreed, in_turn};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
@@ -32,12 +33,27 @@ const OUTLASTS: u32 = act::WRITES_SCHEMA | act::WRITES_SYSTEM;
 impl Sql {
     /// Executes operations in one transaction. `None`: nothing was done, and they are to be executed one by one.
     pub(crate) fn execute_together(&mut self, operations: &[Bytes], agreed: &Agreed) -> Option<Vec<Bytes>> {
+        if self.defers() {
+            return None;
+        }
         let allowed = self.allowed(&agreed.asker)?;
         let attempt = self.attempt_together(allowed, operations, agreed).or_else(|Near| {
             self.reopen();
             self.attempt_together(allowed, operations, agreed)
         });
         attempt.unwrap_or(None)
+    }
+
+    /// Whether references may stay unmet until the end of a transaction, by what the schema says, or seems to.
+    fn defers(&mut self) -> bool {
+        if let Some(known) = self.defers {
+            return known;
+        }
+        let sql = "select exists (select 1 from sqlite_schema where instr(lower(sql), 'deferred') > 0)";
+        let asked = self.privileged(|connection| connection.query_row(sql, [], |row| row.get(0)));
+        let defers = asked.expect("the schema can be read");
+        self.defers = Some(defers);
+        defers
     }
 
     fn attempt_together(
@@ -83,8 +99,7 @@ impl Engine<'_> {
         self.begin(time, agreed.seed.digest());
         let result = self.run(batch);
         self.far()?;
-        let connection = &self.database.connection;
-        let is_over = connection.is_autocommit() || has_unmet_references(connection) || self.acts & OUTLASTS != 0;
+        let is_over = self.database.connection.is_autocommit() || self.acts & OUTLASTS != 0;
         match result {
             Ok(response @ Response::Done(_)) if !is_over => {
                 (0..self.open).for_each(|_| self.control("release attempt"));

@@ -399,11 +399,6 @@ pub(crate) fn cache_bytes(connection: &rusqlite::Connection) -> u64 {
     status(connection, ffi::SQLITE_DBSTATUS_CACHE_USED)
 }
 
-/// Whether a row refers to one that is not there, which counts only when the transaction ends.
-pub(crate) fn has_unmet_references(connection: &rusqlite::Connection) -> bool {
-    status(connection, ffi::SQLITE_DBSTATUS_DEFERRED_FKS) != 0
-}
-
 /// Bytes of memory that a connection has for its statements and its schema. To find out it looks at each of them.
 pub(crate) fn statement_bytes(connection: &rusqlite::Connection) -> u64 {
     status(connection, ffi::SQLITE_DBSTATUS_STMT_USED) + status(connection, ffi::SQLITE_DBSTATUS_SCHEMA_USED)

@@ -68,12 +68,12 @@ fn bench(binary: &Path) -> Command {
 
 /// A measurement that takes long, as soon as all its groups are there and the replicas run.
 fn start(binary: &Path) -> Result<Running> {
-    let running = Running::start(LOG, bench(binary).args(["--seconds", "60"]))?;
+    let running = Running::start(LOG, bench(binary).args(["--attack", "connect-flood", "--seconds", "60"]))?;
     let id = running.id();
     let has_processes = |group: &PathBuf| fs::read_to_string(group.join("cgroup.procs")).is_ok_and(|it| !it.is_empty());
     wait_until("the laboratory has its groups, and processes in all of them", BUILD_MAX, || {
         let groups = groups_of(id);
-        groups.len() == 5 && groups.iter().all(has_processes)
+        groups.len() == 6 && groups.iter().all(has_processes)
     })?;
     Ok(running)
 }

@@ -7,7 +7,7 @@
 mod flood;
 
 use crate::failure::{Failure, Result};
-use crate::{files, output, served};
+use crate::{files, output, quit, served};
 use bezant_core::auth::Tag;
 use bezant_core::ids::{InstanceId, ReplicaId, Timestamp};
 use bezant_core::message::Request;
@@ -82,6 +82,9 @@ pub(crate) struct Arguments {
     /// How long
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: u64,
+    /// End as soon as the standard input does: whoever started it has ended
+    #[arg(long, hide = true)]
+    while_input: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -89,6 +92,13 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result {
+    if arguments.while_input {
+        thread::spawn(|| {
+            // Nothing comes but the end.
+            let _ = io::copy(&mut io::stdin(), &mut io::sink());
+            std::process::exit(quit::EXIT_CODE);
+        });
+    }
     let requests = match arguments.kind {
         Kind::PartialMacs => Requests::PartialMacs,
         Kind::Panics => Requests::Signed,

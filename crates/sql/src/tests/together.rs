@@ -48,7 +48,7 @@ fn node() -> Node {
     let made = node.batch(&[
         "create table t(a integer primary key, b)",
         "create table parent(a integer primary key)",
-        "create table child(a references parent deferrable initially deferred)",
+        "create table child(a references parent)",
         "create table log(a)",
         "create trigger noted after insert on t begin insert into log values (new.a); end",
     ]);
@@ -109,11 +109,32 @@ fn what_fails_undoes_itself_alone() {
 #[test]
 fn nobody_else_meets_a_reference() {
     let mut node = node();
+    node.batch(&["drop table child", "create table child(a references parent deferrable initially deferred)"]);
     let (responses, _) = bundle(&mut node, &["insert into child values (1)", "insert into parent values (1)"]);
     assert_eq!(kinds(&responses), [Some(ErrorKind::ForeignKey), None]);
-    let (responses, transactions) =
-        bundle(&mut node, &["insert into child values (1)", "insert into parent values (2)"]);
-    assert_eq!((kinds(&responses), transactions), (vec![None; 2], 1));
+}
+
+/// An old row without a reference, as DROP TABLE leaves it, makes SQLite's count say less than there is.
+#[test]
+fn old_unmet_references_excuse_nobody() {
+    let mut node = node();
+    for statement in [
+        "create table p(b)",
+        "create unique index i on p(b)",
+        "create table c(a references p(b) deferrable initially DeFerred)",
+        "insert into p values (7)",
+        "insert into c values (7), (7)",
+        "drop index i",
+        "drop table p",
+        "create table p(b unique)",
+    ] {
+        assert!(matches!(node.batch(&[statement]), Response::Done(_)), "{statement}");
+    }
+    let both = ["insert into c values (9)", "insert into p values (7)"].map(Statement::new).to_vec();
+    let less = Request::Run(Batch { statements: both, ..Batch::default() });
+    let (responses, _) = bundle_of(&mut node, &[less, one("insert into c values (10)")]);
+    assert_eq!(kinds(&responses), [Some(ErrorKind::ForeignKey); 2]);
+    assert_eq!(node.text("select count(*) from c"), "2");
 }
 
 /// An attempt ends with its request: the next one has none to undo.

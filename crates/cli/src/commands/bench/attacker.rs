@@ -1,12 +1,14 @@
 //! Somebody who attacks the cluster while it is measured. In the processor laboratory the attacker has a control group
 //! of its own, with a replica's share, so that it takes nothing from anybody but by what it sends.
 
+use super::words::name;
 use crate::commands::attack::Kind;
 use crate::failure::{Failure, Result};
+use bezant_perf::compare;
 use bezant_perf::figures::Attacked;
-use clap::ValueEnum;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// What the command line says about it.
@@ -19,56 +21,86 @@ pub(super) struct Arguments {
     pub(super) attack: Option<Kind>,
 }
 
+impl Arguments {
+    /// Whether all that is compared can be attacked.
+    ///
+    /// # Errors
+    /// There is something whose course of events leaves no room for an attacker.
+    pub(super) fn check<'a>(&self, experiments: impl IntoIterator<Item = &'a compare::Kind>) -> Result {
+        let are_sweeps = experiments.into_iter().all(|kind| matches!(kind, compare::Kind::Sweep(_)));
+        if self.attack.is_none() || are_sweeps {
+            return Ok(());
+        }
+        Err(Failure::usage("--attack: a figure over time, and one of how long a switch takes, is not attacked."))
+    }
+}
+
+/// The attacker, while one is at work: a signal may end it at any time. It ends with this process as well, however that
+/// ends.
+#[derive(Clone, Default)]
+pub(super) struct Attacker(Arc<Mutex<Option<Child>>>);
+
 /// An attack under way. It ends by itself, and with this value.
-pub(super) struct Attacker {
+pub(super) struct Attack {
     name: String,
-    child: Child,
+    attacker: Attacker,
 }
 
 impl Attacker {
+    fn take(&self) -> Option<Child> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Ends it, if it is at work.
+    pub(super) fn stop(&self) {
+        if let Some(mut child) = self.take() {
+            // It may have ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
     /// Begins an attack on a cluster that ends after this long. The launcher's words come before its command line.
     pub(super) fn begin(
+        &self,
         kind: Kind,
         launcher: Vec<String>,
-        cluster: &Path,
-        key: &Path,
+        (cluster, key): (&Path, &Path),
         lasts: Duration,
-    ) -> Result<Self> {
-        let name = kind.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+    ) -> Result<Attack> {
+        let name = name(kind);
         let failed = |error: std::io::Error| Failure::failed(format!("the attack {name} cannot begin: {error}."));
         let program = std::env::current_exe().map_err(failed)?;
         let mut words = launcher.into_iter().map(Into::into).chain([program.into_os_string()]);
         let mut command = Command::new(words.next().expect("there is a program"));
-        command.args(words).args(["attack", "--json", "--kind", &name]).arg("--cluster").arg(cluster);
+        command.args(words).args(["attack", "--json", "--while-input", "--kind", &name]).arg("--cluster").arg(cluster);
         command.arg("--key").arg(key).args(["--seconds", &lasts.as_secs_f64().ceil().max(1.0).to_string()]);
-        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(failed)?;
-        Ok(Self { name, child })
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(failed)?;
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(child);
+        Ok(Attack { name, attacker: self.clone() })
     }
+}
 
+impl Attack {
     /// Waits for its end, and says what it did.
     ///
     /// # Errors
     /// It failed, or did nothing: then nothing was measured.
-    pub(super) fn end(mut self) -> Result<Attacked> {
+    pub(super) fn end(self) -> Result<Attacked> {
         let failed = |why: String| Failure::failed(format!("the attack {}: {why}.", self.name));
-        let mut said = String::new();
-        if let Some(mut out) = self.child.stdout.take() {
-            std::io::Read::read_to_string(&mut out, &mut said).map_err(|error| failed(error.to_string()))?;
-        }
-        let status = self.child.wait().map_err(|error| failed(error.to_string()))?;
-        let said: serde_json::Value = serde_json::from_str(&said).unwrap_or_default();
+        let child = self.attacker.take().ok_or_else(|| failed("it was interrupted".to_owned()))?;
+        let output = child.wait_with_output().map_err(|error| failed(error.to_string()))?;
+        let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
         let made = ["attacks", "connections"].iter().find_map(|name| said.get(name)?.as_u64()).unwrap_or_default();
-        if !status.success() || made == 0 {
+        if !output.status.success() || made == 0 {
             return Err(failed("it did nothing".to_owned()));
         }
         Ok(Attacked { attack: self.name.clone(), attacks: made })
     }
 }
 
-impl Drop for Attacker {
+impl Drop for Attack {
     fn drop(&mut self) {
-        // It has ended already, unless the measurement failed.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.attacker.stop();
     }
 }

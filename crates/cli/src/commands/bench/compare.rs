@@ -128,6 +128,7 @@ fn factor(text: &str) -> std::result::Result<f64, String> {
 /// Runs the command.
 pub(super) fn run(arguments: &Arguments) -> Result {
     let experiments = experiments(arguments)?;
+    arguments.attacker.check(experiments.iter().map(|(experiment, _)| &experiment.kind))?;
     if let Some(out) = &arguments.out {
         fs::create_dir_all(out).map_err(|error| cannot_write(out, &error))?;
     }

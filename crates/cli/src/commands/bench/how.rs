@@ -47,6 +47,10 @@ impl Comparison<'_> {
             command += &format!(" {words}");
             settings += &format!("; {given}");
         }
+        if let Some(attack) = self.bench.attack {
+            command += &format!(" --attack {}", name(attack));
+            settings += &format!("; under the attack {}", name(attack));
+        }
         let (durability, channel, auth) = (name(*durability), name(*channel), name(*auth));
         for (flag, value, default) in
             [("durability", &durability, "memory"), ("channel", &channel, "plain"), ("auth", &auth, "mac")]

@@ -1,6 +1,6 @@
 //! One measurement: a cluster, load on it, and its replicas' counters before and after.
 
-use super::attacker::Attacker;
+use super::attacker::{Attack, Attacker};
 use super::contender::Contender;
 use super::netns::Laboratory;
 use super::share::Processors;
@@ -125,6 +125,7 @@ pub(super) struct Running {
     cluster: Arc<Mutex<Option<DemoCluster>>>,
     pub(super) laboratory: Laboratory,
     pub(super) processors: Processors,
+    attacker: Attacker,
 }
 
 /// Ends what runs when its value goes away: at the end, after a failure, in a panic.
@@ -168,6 +169,7 @@ impl Running {
         if let Some(mut cluster) = running.take() {
             cluster.stop();
         }
+        self.attacker.stop();
         self.processors.remove();
         self.laboratory.remove();
         std::process::exit(quit::EXIT_CODE);
@@ -264,12 +266,12 @@ impl Bench {
         let of_subject = Workload::of(subject.asked, subject.request_bytes, subject.reply_bytes);
         let workload = Workload { given: self.given.clone(), ..of_subject };
         let mut load = self.load(subject, file, key, &workload)?;
-        let attacker = self.attack.map(|kind| {
+        let attack = self.attack.map(|kind| {
             let key = key.map_or_else(|| file.with_file_name("client.key"), Path::to_owned);
             let launcher = self.running.processors.attackers_launcher();
-            Attacker::begin(kind, launcher, file, &key, self.warmup + self.seconds)
+            self.running.attacker.begin(kind, launcher, (file, &key), self.warmup + self.seconds)
         });
-        let attacker = attacker.transpose()?;
+        let attack = attack.transpose()?;
         thread::sleep(self.warmup);
         let before = usages(&members)?;
         let (counted, shared) = (self.running.laboratory.snapshot()?, self.running.processors.snapshot()?);
@@ -287,7 +289,7 @@ impl Bench {
         if let Some((before, after)) = shared {
             figures.shares = self.running.processors.shares(members.len(), &before, &after);
         }
-        figures.attacked = attacker.map(Attacker::end).transpose()?;
+        figures.attacked = attack.map(Attack::end).transpose()?;
         if let Some((before, after)) = counted {
             figures.network = Some(self.running.laboratory.network(&before, &after, &figures)?);
         }
