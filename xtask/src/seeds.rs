@@ -30,7 +30,7 @@ const SPARES: [u32; 2] = [1, 2];
 /// Scenarios after which a way of lying that never came into play is a mistake of the simulator.
 const SILENT_MAX: u64 = 1_000;
 /// What the SQL service is compared on in the gate.
-const SQL_SEEDS: u64 = 160;
+const SQL_SEEDS: u64 = 100;
 
 /// One build of all that is run in release mode: by itself each program would have the libraries built again.
 pub(crate) const BUILD: [&str; 9] = [
