@@ -88,7 +88,9 @@ impl Attack {
     /// It failed, or did nothing: then nothing was measured.
     pub(super) fn end(self) -> Result<Attacked> {
         let failed = |why: String| Failure::failed(format!("the attack {}: {why}.", self.name));
-        let child = self.attacker.take().ok_or_else(|| failed("it was interrupted".to_owned()))?;
+        let mut child = self.attacker.take().ok_or_else(|| failed("it was interrupted".to_owned()))?;
+        // With its input it would end at once.
+        let _input = child.stdin.take();
         let output = child.wait_with_output().map_err(|error| failed(error.to_string()))?;
         let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
         let made = ["attacks", "connections"].iter().find_map(|name| said.get(name)?.as_u64()).unwrap_or_default();
