@@ -107,7 +107,7 @@ pub trait Service: core::fmt::Debug {
     /// client gets the results that it would get so, and every replica the same state. Like [`in_turn`] it returns
     /// results up to the first for which there is no more room; the operations after that it must not execute.
     fn execute_bundle(&mut self, operations: &[Bytes], agreed: &Agreed) -> Vec<Bytes> {
-        in_turn(operations, agreed, |operation, agreed| Some(self.execute(operation, agreed))).unwrap_or_default()
+        one_by_one(self, operations, agreed)
     }
 
     /// A digest of what has been written since the last call, asked for after each [`Service::execute`],
@@ -187,6 +187,12 @@ pub fn in_turn(
         results.push(result);
     }
     Some(results)
+}
+
+/// Has a service execute the operations of a bundle one after the other: [`in_turn`], by [`Service::execute`].
+pub fn one_by_one(service: &mut (impl Service + ?Sized), operations: &[Bytes], agreed: &Agreed) -> Vec<Bytes> {
+    let results = in_turn(operations, agreed, |operation, agreed| Some(service.execute(operation, agreed)));
+    results.expect("nobody ends it before the last one")
 }
 
 /// A result, or none if it is longer than one may be: a service that breaks its word must not make a state that nobody

@@ -8,7 +8,7 @@ use crate::request::Request;
 use crate::roles::Role;
 use crate::service::Sql;
 use bezant_core::digest::Digest;
-use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service, in_turn};
+use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service, one_by_one};
 use bezant_core::services::kv::{Kv, KvOperation, KvResult};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
@@ -49,7 +49,7 @@ impl Service for Database {
         if operations.iter().all(|operation| Request::is_request(operation)) {
             return self.sql.execute_bundle(operations, agreed);
         }
-        in_turn(operations, agreed, |operation, agreed| Some(self.execute(operation, agreed))).unwrap_or_default()
+        one_by_one(self, operations, agreed)
     }
 
     fn take_written(&mut self) -> Digest {

@@ -11,7 +11,7 @@ use crate::scratch::{Scratch, Scratches};
 use crate::unreadable::SnapshotError;
 use crate::vfs::Disk;
 use bezant_core::digest::Digest;
-use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service, in_turn};
+use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service, one_by_one};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
@@ -379,7 +379,7 @@ impl Service for Sql {
             self.forget_old_scratches();
             return results;
         }
-        in_turn(operations, agreed, |operation, agreed| Some(self.execute(operation, agreed))).unwrap_or_default()
+        one_by_one(self, operations, agreed)
     }
 
     fn take_written(&mut self) -> Digest {

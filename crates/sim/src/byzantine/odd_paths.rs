@@ -4,8 +4,9 @@
 //! both below one root, each receiver gets either.
 
 use super::ClientBehaviour;
+use super::partial_macs::spoil;
 use crate::rng::Rng;
-use bezant_core::auth::{Keyring, PATH_MAX, Tag, TreeSignature};
+use bezant_core::auth::{Keyring, PATH_MAX, TreeSignature};
 use bezant_core::cluster::Cluster;
 use bezant_core::digest::Digest;
 use bezant_core::ids::{ReplicaId, Timestamp};
@@ -56,10 +57,7 @@ impl ClientBehaviour for OddPaths {
         Request::sign_all(pass.iter_mut(), keyring);
         let theirs = pass[2].authentication.signature.clone();
         let mut lie = pass.swap_remove(usize::from(rng.per_mille(self.doubled)));
-        let spoilt = Tag::from_bytes([0xee; 16]);
-        let tags = lie.authentication.tags.iter().enumerate();
-        lie.authentication.tags =
-            tags.map(|(index, tag)| if self.spoilt >> index & 1 == 1 { spoilt } else { tag }).collect();
+        spoil(&mut lie.authentication, self.spoilt);
         let right = lie.authentication.signature.clone();
         if let (true, Some(signed)) = (rng.per_mille(self.wrong), &mut lie.authentication.signature) {
             match rng.below(7) {

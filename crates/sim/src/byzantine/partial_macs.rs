@@ -6,7 +6,7 @@ use crate::rng::Rng;
 use bezant_core::auth::{Keyring, Tag};
 use bezant_core::cluster::Cluster;
 use bezant_core::ids::ReplicaId;
-use bezant_core::message::Request;
+use bezant_core::message::{Authentication, Request};
 
 #[derive(Debug)]
 pub(super) struct PartialMacs {
@@ -22,6 +22,13 @@ impl PartialMacs {
     pub(super) const fn new(rng: &mut Rng) -> Self {
         Self { spoilt: rng.next(), unsigned: rng.below(600), doubled: rng.below(300) }
     }
+}
+
+/// Spoils the MACs of these replicas, a bit for each.
+pub(super) fn spoil(proof: &mut Authentication, whose: u64) {
+    let spoilt = Tag::from_bytes([0xee; 16]);
+    let tags = proof.tags.iter().enumerate();
+    proof.tags = tags.map(|(index, tag)| if whose >> index & 1 == 1 { spoilt } else { tag }).collect();
 }
 
 impl ClientBehaviour for PartialMacs {
@@ -40,10 +47,7 @@ impl ClientBehaviour for PartialMacs {
             lie = Request::new(lie.instance, lie.client, lie.timestamp, lie.read_only, operation.into());
             lie = lie.authenticate(cluster, keyring);
         }
-        let spoilt = Tag::from_bytes([0xee; 16]);
-        let tags = lie.authentication.tags.iter().enumerate();
-        lie.authentication.tags =
-            tags.map(|(index, tag)| if self.spoilt >> index & 1 == 1 { spoilt } else { tag }).collect();
+        spoil(&mut lie.authentication, self.spoilt);
         if rng.per_mille(self.unsigned)
             && let Some(signed) = &mut lie.authentication.signature
         {

@@ -2,7 +2,7 @@
 
 use super::{Node, TIME, agreed};
 use crate::{Batch, Check, Dated, ErrorKind, Limits, Request, Response, Rows, Sql, Statement, Value};
-use bezant_core::service::{Agreed, Service, in_turn};
+use bezant_core::service::{Agreed, Service, one_by_one};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 
@@ -27,10 +27,10 @@ fn bundle_of(node: &mut Node, requests: &[Request]) -> (Vec<Response>, u32) {
     let operations: Vec<Bytes> = requests.iter().map(|request| request.to_bytes().into()).collect();
     let agreed = agreed(100);
     let mut apart = node.restarted();
-    let one_by_one = in_turn(&operations, &agreed, |operation, agreed| Some(apart.sql.execute(operation, agreed)));
+    let alone = one_by_one(&mut apart.sql, &operations, &agreed);
     let before = transactions(node);
     let results = node.sql.execute_bundle(&operations, &agreed);
-    assert_eq!(Some(&results), one_by_one.as_ref());
+    assert_eq!(results, alone);
     for table in ["t", "parent", "child"] {
         let sql = format!("select * from {table}");
         assert_eq!(node.query(&sql), apart.query(&sql));
