@@ -1,4 +1,4 @@
-//! Curves as SVG: small panels in rows, medians as lines, quartiles as bars. Text stays text, so that neither drawing
+//! Curves as SVG: small panels in rows, medians as lines, intervals as bars. Text stays text, so that neither drawing
 //! nor this machine needs a font.
 
 use crate::spread::Spread;

@@ -3,14 +3,15 @@
 use serde::Serialize;
 use std::fmt;
 
-/// Median and quartiles: half of all values lie between the quartiles, whatever the worst ones are.
+/// A median, and how far it is to be trusted: its 95 % interval ([`median_interval`]) where there are six values or
+/// more. Fewer do not give one; then it is the quartiles, between which half of the values lie.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// A quarter of the values are below.
+    /// The interval's lower end, or the lower quartile.
     pub low: f64,
     /// Half of the values are below.
     pub median: f64,
-    /// Three quarters of the values are below.
+    /// The interval's upper end, or the upper quartile.
     pub high: f64,
 }
 
@@ -26,7 +27,8 @@ impl Spread {
             let above = values[(below + 1).min(last)];
             values[below] + (above - values[below]) * rest
         };
-        Some(Self { low: at(0.25), median: at(0.5), high: at(0.75) })
+        let (low, high) = median_interval(values.iter().copied()).unwrap_or_else(|| (at(0.25), at(0.75)));
+        Some(Self { low, median: at(0.5), high })
     }
 
     /// The same of values that were all changed alike, by a function that keeps their order.
@@ -69,12 +71,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quartiles_of_known_series() {
+    fn few_values_have_quartiles_and_six_an_interval() {
         assert_eq!(Spread::of([]), None);
         assert_eq!(Spread::of([f64::NAN]), None);
         assert_eq!(Spread::of([7.0]), Some(Spread { low: 7.0, median: 7.0, high: 7.0 }));
         assert_eq!(Spread::of([5.0, 1.0, 2.0, 4.0, 3.0]), Some(Spread { low: 2.0, median: 3.0, high: 4.0 }));
         assert_eq!(Spread::of([0.0, 2.0]), Some(Spread { low: 0.5, median: 1.0, high: 1.5 }));
+        let six = [6.0, 1.0, 2.0, 4.0, 3.0, 5.0];
+        assert_eq!(Spread::of(six), Some(Spread { low: 1.0, median: 3.5, high: 6.0 }));
     }
 
     #[test]

@@ -12,7 +12,8 @@ pub const NAME: &str = "README.md";
 
 const HEAD: &str = "# Measured again\n\n\
     The papers' figures beside ours. The command in each section writes its settings, tables, picture and data.\n\
-    Beside a median over the rounds the quartiles are in brackets; a ratio is that of values of the same round.\n";
+    After a median over the rounds its 95 % interval is in brackets, or the quartiles if there are fewer than six\n\
+    rounds; a ratio is between values of the same round.\n";
 
 /// Where people write after they have looked.
 const AGREEMENT: &str = "**Agreement:** not judged yet.";

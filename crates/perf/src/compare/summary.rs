@@ -5,7 +5,7 @@ use super::course::{self, Course, Quantity};
 use super::sweep::{self, Axis, Metric, Sweep};
 use super::switching::{self, Moment, Switching};
 use super::{Experiment, Kind};
-use crate::spread::{Spread, median_interval};
+use crate::spread::Spread;
 use serde::Serialize;
 use std::fmt;
 
@@ -30,9 +30,6 @@ pub struct Line {
     pub divided_by: String,
     /// The ratio within one round; `None` if the other value was not measured.
     pub ratio: Option<Spread>,
-    /// Between which ratios the median of all that could have been measured lies, with 95 % confidence; `None` with
-    /// less than six rounds, and where there is no steady load.
-    pub ratio_interval: Option<(f64, f64)>,
     /// How many rounds have this value.
     pub rounds: usize,
 }
@@ -82,7 +79,6 @@ fn sweep_lines(experiment: &Experiment, sweep: &Sweep, results: &sweep::Results)
             for (at, place) in sweep.places(&panel) {
                 let at = names.get(at).cloned().map_or(At::Number(at), At::Name);
                 lines.extend(experiment.protocols.iter().filter_map(|protocol| {
-                    let ratios = results.ratios((protocol, place), (base, place), metric);
                     Some(Line {
                         experiment: experiment.name.clone(),
                         panel: panel.to_string(),
@@ -92,8 +88,7 @@ fn sweep_lines(experiment: &Experiment, sweep: &Sweep, results: &sweep::Results)
                         protocol: protocol.clone(),
                         value: results.spread(protocol, place, metric)?,
                         divided_by: base.clone(),
-                        ratio: Spread::of(ratios.iter().copied()),
-                        ratio_interval: median_interval(ratios),
+                        ratio: results.ratio((protocol, place), (base, place), metric),
                         rounds: results.rounds(protocol, place, metric).len(),
                     })
                 }));
@@ -116,7 +111,6 @@ fn course_lines(experiment: &Experiment, course: &Course, results: &course::Resu
             value: results.spread(protocol, quantity)?,
             divided_by: base.clone(),
             ratio: results.ratio(protocol, base, quantity),
-            ratio_interval: None,
             rounds: results.rounds(protocol, quantity).len(),
         })
     };
@@ -143,8 +137,7 @@ fn switching_lines(experiment: &Experiment, switching: &Switching, results: &swi
                         value: Spread::of(rounds.values().copied())?,
                         divided_by: base.clone(),
                         ratio: Spread::of(rounds.iter().filter_map(|(round, time)| Some(time / bases.get(round)?))),
-                        ratio_interval: None,
-                        rounds: rounds.len(),
+                                    rounds: rounds.len(),
                     })
                 }));
             }

@@ -39,8 +39,8 @@ const CUSTOM: &str = "custom";
 /// Compare protocols, in turns on this machine
 ///
 /// In every round each point is measured with one protocol after the other, each on a cluster of its own. Printed are
-/// the median over the rounds, the quartiles, and what each value is divided by that of the first protocol in the same
-/// round. Progress goes to standard error.
+/// the median over the rounds and its 95 % interval (of fewer than six rounds: the quartiles), and the same of each
+/// value divided by that of the first protocol in the same round. Progress goes to standard error.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  bezant bench compare --protocols pbft,unreplicated --clients 1,10,40\n  \
     bezant bench compare --figure table-2 --rounds 10\n  \
@@ -461,14 +461,12 @@ impl<'a> Comparison<'a> {
             let print = |line: &Line| output::line(serde_json::to_string(line).expect("numbers and words"));
             return lines.iter().try_for_each(print);
         }
-        let head =
-            ["where", "protocol", "what", "median [quartiles]", "divided by", "ratio [quartiles]", "its 95 % interval"];
+        let head = ["where", "protocol", "what", "median [interval]", "divided by", "ratio [interval]"];
         let row = |line: &Line| {
             let at = line.at.as_ref().map_or_else(String::new, |at| format!("{}, {} = {at}", line.panel, line.axis));
             let ratio = line.ratio.map_or_else(String::new, |ratio| format!("{ratio:.3}"));
             let value = if line.value.median < 100.0 { line.value.to_string() } else { format!("{:.0}", line.value) };
-            let interval = line.ratio_interval.map_or_else(String::new, |(low, high)| format!("{low:.3} to {high:.3}"));
-            vec![at, line.protocol.clone(), line.metric.to_owned(), value, line.divided_by.clone(), ratio, interval]
+            vec![at, line.protocol.clone(), line.metric.to_owned(), value, line.divided_by.clone(), ratio]
         };
         let head = head.map(str::to_owned).to_vec();
         let rows: Vec<_> = std::iter::once(head).chain(lines.iter().map(row)).collect();
