@@ -9,6 +9,7 @@ mod accept;
 mod debt;
 mod pass;
 mod read;
+mod rest;
 mod share;
 mod shares;
 #[cfg(test)]
@@ -29,7 +30,7 @@ use bezant_core::ids::ReplicaId;
 use bytes::Bytes;
 use debt::Debts;
 use mio::net::{TcpListener, TcpStream};
-use mio::{Events, Interest, Poll, Token, Waker};
+use mio::{Events, Poll, Token, Waker};
 use shares::Shares;
 use std::collections::VecDeque;
 use std::io;
@@ -150,6 +151,8 @@ pub struct Hub {
     visit: Option<Visit>,
     dirty: Vec<u32>,
     dialling: VecDeque<LinkId>,
+    /// Links whose next packets nobody is woken for, and until when.
+    resting: Vec<(Instant, LinkId)>,
     /// For what is read next: empty.
     gulp: Vec<u8>,
     /// For what TLS opens.
@@ -204,6 +207,7 @@ impl Hub {
             visit: None,
             dirty: Vec::new(),
             dialling: VecDeque::new(),
+            resting: Vec::new(),
             gulp: Vec::new(),
             sealed: Vec::new(),
             shares: Shares::default(),
@@ -252,8 +256,7 @@ impl Hub {
         from: Option<(Port, IpAddr)>,
     ) -> io::Result<LinkId> {
         let index = self.free.pop().unwrap_or(self.links.len() as u32);
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        if let Err(error) = self.poll.registry().register(&mut socket, Token(index as usize), interest) {
+        if let Err(error) = self.poll.registry().register(&mut socket, Token(index as usize), rest::ALL) {
             if (index as usize) < self.links.len() {
                 self.free.push(index);
             }

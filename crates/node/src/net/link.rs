@@ -3,6 +3,7 @@
 use super::frame::{FrameBuffer, GULP_BYTES, append_frame};
 use super::handshake::{HANDSHAKE_BYTES_MAX, Handshake, Peer};
 use super::output::{Lane, Output, PIECE_BYTES};
+use super::pace::Pace;
 use super::port::Port;
 use super::tls::Tls;
 use super::watch::Watch;
@@ -75,6 +76,7 @@ pub(super) struct Link {
     pub(super) accounted: usize,
     /// Whether the other side is still there.
     pub(super) watch: Watch,
+    pub(super) pace: Pace,
     pub(super) input: FrameBuffer,
     tls: Option<Box<Tls>>,
     output: Output,
@@ -109,6 +111,7 @@ impl Link {
             writable: connected,
             accounted: 0,
             watch: Watch::default(),
+            pace: Pace::default(),
             input: FrameBuffer::default(),
             tls,
             output: Output::default(),

@@ -33,6 +33,7 @@ mod hub;
 mod link;
 pub mod metrics;
 mod output;
+mod pace;
 mod port;
 mod refusals;
 mod tls;
@@ -95,6 +96,12 @@ pub const SILENT_MS_MAX: u64 = 500;
 /// How long the answer may take, in milliseconds. A link on which it takes longer is closed: a new one, whose handshake
 /// takes several such answers within [`HANDSHAKE_SECONDS_MAX`], is better or cannot be had.
 pub const ANSWER_MS_MAX: u64 = 4_000;
+
+/// How long a link over which a frame comes slowly is left alone, at most, in milliseconds.
+pub const REST_MS_MAX: u64 = 2;
+
+/// Links that are left alone at a time.
+pub const RESTING_MAX: usize = 64;
 
 /// How long a frame that has begun to come is watched, in seconds.
 pub const FRAME_WINDOW_SECONDS: u64 = 10;

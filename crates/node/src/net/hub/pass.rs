@@ -30,6 +30,7 @@ impl Hub {
         }
         self.ready = ready;
         self.now = Instant::now();
+        self.listen_again();
         self.expire(self.now);
         self.check_links();
         for listener in 0..self.listeners.len() {
@@ -59,6 +60,8 @@ impl Hub {
             .chain(look)
             .min()
             .map(|at| at.saturating_duration_since(now) + Duration::from_millis(1));
+        let rested = self.resting.iter().map(|(until, _)| until.saturating_duration_since(now)).min();
+        let wait = wait.into_iter().chain(rested).min();
         match (timeout, wait) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),

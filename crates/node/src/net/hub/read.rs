@@ -115,6 +115,7 @@ impl Hub {
                     self.client_bytes_left = self.client_bytes_left.saturating_sub(count);
                 }
                 link.watch.heard(count);
+                self.rest_if_slow(visit.index, count);
                 class(&mut self.metrics, client).bytes_in += count as u64;
                 self.visit = Some(visit);
                 self.mark_dirty(visit.index);

@@ -274,6 +274,29 @@ fn what_a_client_does_not_read_counts_although_nothing_can_be_written() {
     assert!(server.metrics().closed[&CloseReason::Overload] > 0);
 }
 
+/// Nobody is woken for each piece of a frame that comes slowly, and the frame is whole.
+#[test]
+fn a_frame_in_pieces_is_read_now_and_then() {
+    const PIECE: usize = 1_448;
+    let (mut server, address) = listening(Channel::Plain, Bounds::default());
+    let mut slow = hostile(&mut server, address, 0);
+    let frame = [&(80 * PIECE as u32).to_le_bytes()[..], &[7; 80 * PIECE]].concat();
+    let mut pieces = frame.chunks(PIECE);
+    let (sent, reads) = (pieces.len() as u64, server.metrics().reads);
+    let events = run(10, &mut [&mut server], |events| {
+        if let Some(piece) = pieces.next() {
+            slow.write_all(piece).unwrap();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        frames(&events[0]) == 1
+    });
+    let Some(Event::Frame(.., body)) = events[0].last() else { panic!("{events:?}") };
+    assert_eq!(**body, frame[4..]);
+    let reads = server.metrics().reads - reads;
+    assert!(reads * 4 < sent * 3, "{reads} reads of {sent} pieces");
+    assert!(server.resting.is_empty(), "it is listened to again");
+}
+
 #[test]
 fn a_frame_that_does_not_go_on_is_given_up() {
     let (mut server, address) = listening(Channel::Plain, Bounds::default());

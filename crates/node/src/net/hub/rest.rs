@@ -1,0 +1,44 @@
+//! Links that rest: see [`super::super::pace`].
+
+use super::super::RESTING_MAX;
+use super::super::link::LinkId;
+use super::Hub;
+use mio::{Interest, Token};
+
+/// What the system is asked to tell about a link.
+pub(super) const ALL: Interest = Interest::READABLE.add(Interest::WRITABLE);
+
+impl Hub {
+    /// So many bytes came over a link. If that emptied it in the middle of a frame that comes slowly, it rests.
+    pub(super) fn rest_if_slow(&mut self, index: u32, count: usize) {
+        let Some(link) = self.links[index as usize].as_mut() else { return };
+        if link.readable || link.pace.rests || self.resting.len() >= RESTING_MAX {
+            return;
+        }
+        let Some(rest) = link.pace.rest(self.now, count, link.input.missing()) else { return };
+        if self.poll.registry().deregister(&mut link.socket).is_ok() {
+            link.pace.rests = true;
+            self.resting.push((self.now + rest, LinkId { index, generation: link.generation }));
+        }
+    }
+
+    /// Those whose time has come are listened to again: what has come meanwhile is told at once.
+    pub(super) fn listen_again(&mut self) {
+        let mut place = 0;
+        while let Some(&(until, id)) = self.resting.get(place) {
+            if until > self.now {
+                place += 1;
+                continue;
+            }
+            self.resting.swap_remove(place);
+            let registry = self.poll.registry();
+            let Some(link) = self.links[id.index as usize].as_mut().filter(|it| it.generation == id.generation) else {
+                continue;
+            };
+            link.pace.rests = false;
+            if registry.register(&mut link.socket, Token(id.index as usize), ALL).is_err() {
+                self.close(id.index, super::CloseReason::Failed);
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Frames that come packet by packet.
+//!
+//! Over a link with a rate every packet of a long frame would wake the thread that reads, for some 20 µs of processor,
+//! and nothing can be done before the last one is there. So a link that was emptied twice within a frame, at a pace at
+//! which the rest of it takes two milliseconds or more, *rests*: nobody is woken for it for half of that time, at most
+//! [`REST_MS_MAX`]. If the rest comes sooner, the frame is late by what is left of that. What comes over loopback or a
+//! fast network keeps a pace that lets no link rest. What it saves, and costs, is in `docs/benchmarks.md`.
+
+use super::REST_MS_MAX;
+use std::time::{Duration, Instant};
+
+/// What is known about one link.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    /// When the socket was last emptied, if that was within a frame.
+    emptied: Option<Instant>,
+    /// It rests.
+    pub(super) rests: bool,
+}
+
+impl Pace {
+    /// `count` bytes came and emptied the socket; `missing` are still to come of the frame that has begun, none if none
+    /// has. For how long the link may rest, in whole milliseconds: the hub waits for no less.
+    pub(super) fn rest(&mut self, now: Instant, count: usize, missing: usize) -> Option<Duration> {
+        let emptied = if missing > 0 { self.emptied.replace(now) } else { self.emptied.take() };
+        if missing == 0 || count == 0 {
+            return None;
+        }
+        let needed = (now - emptied?).as_micros() * missing as u128 / count as u128;
+        let rest = u64::try_from(needed / 2 / 1000).unwrap_or(u64::MAX).min(REST_MS_MAX);
+        (rest > 0).then_some(Duration::from_millis(rest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_rests_as_long_as_the_rest_of_a_frame_takes_at_its_pace() {
+        let begin = Instant::now();
+        let at = |us| begin + Duration::from_micros(us);
+        let mut pace = Pace::default();
+        assert_eq!(pace.rest(at(0), 1448, 14_000), None, "no pace is known yet");
+        assert_eq!(pace.rest(at(230), 1448, 12_552), None, "it takes 1,993 µs");
+        assert_eq!(pace.rest(at(470), 1448, 11_104), None);
+        assert_eq!(pace.rest(at(3_000), 1448, 9_656), Some(Duration::from_millis(REST_MS_MAX)));
+        assert_eq!(pace.rest(at(5_000), 6_000, 6_656), Some(Duration::from_millis(1)), "half of 2,218 µs");
+        assert_eq!(pace.rest(at(6_100), 6_656, 0), None, "the frame is there");
+        assert_eq!(pace.rest(at(9_000_000), 100, 90_000), None, "how long nothing came says nothing");
+        assert_eq!(pace.rest(at(9_000_030), 64_000, 26_000), None, "that is fast");
+    }
+}
