@@ -19,7 +19,7 @@ mod write;
 
 use super::close_reason::CloseReason;
 use super::handshake::{Expect, Handshake, Peer, ServiceBuild};
-use super::link::{Link, LinkId, State};
+use super::link::{INTEREST, Link, LinkId, State};
 use super::metrics::{NetMetrics, Traffic};
 use super::output::UNSENT_BYTES;
 use super::port::Port;
@@ -256,7 +256,7 @@ impl Hub {
         from: Option<(Port, IpAddr)>,
     ) -> io::Result<LinkId> {
         let index = self.free.pop().unwrap_or(self.links.len() as u32);
-        if let Err(error) = self.poll.registry().register(&mut socket, Token(index as usize), rest::ALL) {
+        if let Err(error) = self.poll.registry().register(&mut socket, Token(index as usize), INTEREST) {
             if (index as usize) < self.links.len() {
                 self.free.push(index);
             }

@@ -8,6 +8,7 @@ use super::port::Port;
 use super::tls::Tls;
 use super::watch::Watch;
 use bezant_core::wire::{FRAME_BYTES_MAX, Rope};
+use mio::Interest;
 use mio::net::TcpStream;
 use rustix::buffer::spare_capacity;
 use std::io::{self, ErrorKind, IoSlice, Write};
@@ -20,6 +21,9 @@ const EARLY_BYTES_MAX: usize = 1 << 20;
 
 /// Segments that a socket is offered in one call, at most.
 const SEGMENTS_AT_ONCE: usize = 64;
+
+/// What the system is asked to tell about a link.
+pub(super) const INTEREST: Interest = Interest::READABLE.add(Interest::WRITABLE);
 
 /// Names a link of a hub. Never used again after the link has gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -102,6 +102,7 @@ impl Ours {
             }
             (Self::Overtakes(subject, base, bytes), Measured::Sweep(results)) => {
                 results.overtaking(subject, base, *bytes).map(|overtaking| match overtaking {
+                    (Some(1), _) => "1 client".to_owned(),
                     (Some(clients), _) => format!("{clients} clients"),
                     (None, most) => format!("not with up to {most} clients"),
                 })

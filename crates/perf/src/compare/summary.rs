@@ -137,7 +137,7 @@ fn switching_lines(experiment: &Experiment, switching: &Switching, results: &swi
                         value: Spread::of(rounds.values().copied())?,
                         divided_by: base.clone(),
                         ratio: Spread::of(rounds.iter().filter_map(|(round, time)| Some(time / bases.get(round)?))),
-                                    rounds: rounds.len(),
+                        rounds: rounds.len(),
                     })
                 }));
             }

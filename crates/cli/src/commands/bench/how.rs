@@ -1,6 +1,7 @@
 //! How a comparison was measured, in words: the command that does it again, and all settings that no table shows.
 
 use super::compare::{Arguments, Comparison, LOAD_THREADS, each_has_a_thread};
+use super::share;
 use super::words::name;
 use bezant_perf::compare::Kind;
 use bezant_perf::compare::course::{Course, Event};
@@ -59,7 +60,7 @@ impl Comparison<'_> {
                 command += &format!(" --{flag} {value}");
             }
         }
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let cores = share::cores();
         match &self.experiment.kind {
             Kind::Switching(_) => {}
             _ if each_has_a_thread(self.contenders) => settings += "; each client on a thread of its own",

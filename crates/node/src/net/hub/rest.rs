@@ -1,12 +1,10 @@
 //! Links that rest: see [`super::super::pace`].
 
 use super::super::RESTING_MAX;
-use super::super::link::LinkId;
+use super::super::close_reason::CloseReason;
+use super::super::link::{INTEREST, LinkId};
 use super::Hub;
-use mio::{Interest, Token};
-
-/// What the system is asked to tell about a link.
-pub(super) const ALL: Interest = Interest::READABLE.add(Interest::WRITABLE);
+use mio::Token;
 
 impl Hub {
     /// So many bytes came over a link. If that emptied it in the middle of a frame that comes slowly, it rests.
@@ -36,8 +34,8 @@ impl Hub {
                 continue;
             };
             link.pace.rests = false;
-            if registry.register(&mut link.socket, Token(id.index as usize), ALL).is_err() {
-                self.close(id.index, super::CloseReason::Failed);
+            if registry.register(&mut link.socket, Token(id.index as usize), INTEREST).is_err() {
+                self.close(id.index, CloseReason::Failed);
             }
         }
     }

@@ -18,7 +18,7 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The least that the system lets a group work in one period, and the shortest period, in microseconds.
 const QUOTA_US_MIN: f64 = 1_000.0;
@@ -128,8 +128,8 @@ impl Processors {
     /// The option that builds it, and what it gives, if it is there.
     pub(super) fn words(&self) -> Option<(String, String)> {
         let built = self.lock();
-        let Built { share, of_clients, .. } = built.as_ref()?;
-        let given = format!("{share} of a core for each replica and {of_clients:.2} cores for the clients");
+        let share = built.as_ref()?.share;
+        let given = format!("{share} of a core for each replica, and what they leave for the clients");
         Some((format!("--cpu-share {share}"), given))
     }
 
@@ -167,9 +167,15 @@ fn launcher((_, group): &(String, PathBuf)) -> Vec<String> {
     vec!["sh".to_owned(), "-c".to_owned(), INTO_GROUP.to_owned(), file]
 }
 
+/// The cores that this process may use, without what its group takes from it: they are counted before it enters one.
+pub(super) fn cores() -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
 /// The cores that the clients have: what the replicas leave, and that is as much as one of them has at least.
 fn left_for_clients(share: f64, replicas: usize) -> Result<f64> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = cores();
     let left = cores as f64 - share * replicas as f64;
     if left >= share {
         return Ok(left);
@@ -219,7 +225,7 @@ mod tests {
 
     #[test]
     fn more_than_there_is_cannot_be_shared_out() {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+        let cores = cores() as f64;
         assert!(left_for_clients(cores / 8.0, 4).is_ok_and(|left| (left - cores / 2.0).abs() < 1e-9));
         assert!(left_for_clients(cores / 4.0, 4).is_err());
         assert!(share("0").is_err() && share("nan").is_err() && share("0.2").is_ok());
