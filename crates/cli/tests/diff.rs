@@ -100,7 +100,7 @@ fn without_tables_it_is_a_value_of_a_key() {
 #[test]
 fn a_damaged_snapshot_is_refused_and_replaced_by_the_others_state() {
     let scratch = Scratch::new();
-    let mut cluster = Cluster::start(&scratch, "net", &[]);
+    let mut cluster = Cluster::start(&scratch, "net", &["--limit", "checkpoint_interval=64"]);
     cluster.sql("create table t(a)");
     cluster.kill(2);
     cluster.sql("insert into t values ('kept')");
