@@ -53,7 +53,7 @@ fn where_all_states_differ_nothing_is_said_to_be_well() {
             script += &format!("lie {replica}\nset k v\nhonest {replica}\n");
         }
     }
-    script += &"set k v\n".repeat(280);
+    script += &"set k v\n".repeat(140);
     let outcome = run(&mut bezant(&["demo"]), &(script + "status --json\n"));
     let status: serde_json::Value = serde_json::from_str(outcome.stdout.lines().last().unwrap()).unwrap();
     assert_eq!((&status["answering"], &status["healthy"]), (&true.into(), &false.into()), "{outcome:?}");

@@ -107,7 +107,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            checkpoint_interval: 256,
+            checkpoint_interval: 128,
             history_interval: 1_024,
             batch_requests_max: 1024,
             batch_bytes_max: 1 << 20,
