@@ -21,7 +21,6 @@ mod purity;
 mod seeds;
 mod source;
 mod spec;
-mod suites;
 mod tables;
 mod tidy;
 mod tools;
