@@ -14,19 +14,24 @@ use std::time::{Duration, Instant};
 pub(super) struct Pace {
     /// When the socket was last emptied, if that was within a frame.
     emptied: Option<Instant>,
-    /// It rests.
-    pub(super) rests: bool,
+    /// Bytes that have come since.
+    came: usize,
 }
 
 impl Pace {
-    /// `count` bytes came and emptied the socket; `missing` are still to come of the frame that has begun, none if none
-    /// has. For how long the link may rest, in whole milliseconds: the hub waits for no less.
-    pub(super) fn rest(&mut self, now: Instant, count: usize, missing: usize) -> Option<Duration> {
-        let emptied = if missing > 0 { self.emptied.replace(now) } else { self.emptied.take() };
-        if missing == 0 || count == 0 {
+    /// `count` bytes came, and the socket is empty or not; `missing` are still to come of the frame that has begun, none
+    /// if none has. For how long the link may rest, in whole milliseconds: the hub waits for no less.
+    pub(super) fn rest(&mut self, now: Instant, count: usize, is_empty: bool, missing: usize) -> Option<Duration> {
+        self.came += count;
+        if !is_empty {
             return None;
         }
-        let needed = (now - emptied?).as_micros() * missing as u128 / count as u128;
+        let came = std::mem::take(&mut self.came);
+        let emptied = if missing > 0 { self.emptied.replace(now) } else { self.emptied.take() };
+        if missing == 0 || came == 0 {
+            return None;
+        }
+        let needed = (now - emptied?).as_micros() * missing as u128 / came as u128;
         let rest = u64::try_from(needed / 2 / 1000).unwrap_or(u64::MAX).min(REST_MS_MAX);
         (rest > 0).then_some(Duration::from_millis(rest))
     }
@@ -40,14 +45,27 @@ mod tests {
     fn a_link_rests_as_long_as_the_rest_of_a_frame_takes_at_its_pace() {
         let begin = Instant::now();
         let at = |us| begin + Duration::from_micros(us);
+        let mut all = Pace::default();
+        let mut rest = |now, count, missing| all.rest(now, count, true, missing);
+        assert_eq!(rest(at(0), 1448, 14_000), None, "no pace is known yet");
+        assert_eq!(rest(at(230), 1448, 12_552), None, "it takes 1,993 µs");
+        assert_eq!(rest(at(470), 1448, 11_104), None);
+        assert_eq!(rest(at(3_000), 1448, 9_656), Some(Duration::from_millis(REST_MS_MAX)));
+        assert_eq!(rest(at(5_000), 6_000, 6_656), Some(Duration::from_millis(1)), "half of 2,218 µs");
+        assert_eq!(rest(at(6_100), 6_656, 0), None, "the frame is there");
+        assert_eq!(rest(at(9_000_000), 100, 90_000), None, "how long nothing came says nothing");
+        assert_eq!(rest(at(9_000_030), 64_000, 26_000), None, "that is fast");
+    }
+
+    /// The last of several reads alone would make a fast link a slow one.
+    #[test]
+    fn all_that_came_since_the_link_was_emptied_counts() {
+        let begin = Instant::now();
         let mut pace = Pace::default();
-        assert_eq!(pace.rest(at(0), 1448, 14_000), None, "no pace is known yet");
-        assert_eq!(pace.rest(at(230), 1448, 12_552), None, "it takes 1,993 µs");
-        assert_eq!(pace.rest(at(470), 1448, 11_104), None);
-        assert_eq!(pace.rest(at(3_000), 1448, 9_656), Some(Duration::from_millis(REST_MS_MAX)));
-        assert_eq!(pace.rest(at(5_000), 6_000, 6_656), Some(Duration::from_millis(1)), "half of 2,218 µs");
-        assert_eq!(pace.rest(at(6_100), 6_656, 0), None, "the frame is there");
-        assert_eq!(pace.rest(at(9_000_000), 100, 90_000), None, "how long nothing came says nothing");
-        assert_eq!(pace.rest(at(9_000_030), 64_000, 26_000), None, "that is fast");
+        assert_eq!(pace.rest(begin, 1_000, true, 900_000), None);
+        let later = begin + Duration::from_micros(500);
+        assert_eq!(pace.rest(later, 500_000, false, 400_000), None);
+        assert_eq!(pace.rest(later, 100, true, 399_900), None);
+        assert_eq!(pace.rest(later + Duration::from_millis(1), 100, true, 399_800), Some(Duration::from_millis(2)));
     }
 }

@@ -10,12 +10,8 @@ impl Hub {
     /// So many bytes came over a link. If that emptied it in the middle of a frame that comes slowly, it rests.
     pub(super) fn rest_if_slow(&mut self, index: u32, count: usize) {
         let Some(link) = self.links[index as usize].as_mut() else { return };
-        if link.readable || link.pace.rests || self.resting.len() >= RESTING_MAX {
-            return;
-        }
-        let Some(rest) = link.pace.rest(self.now, count, link.input.missing()) else { return };
-        if self.poll.registry().deregister(&mut link.socket).is_ok() {
-            link.pace.rests = true;
+        let Some(rest) = link.pace.rest(self.now, count, !link.readable, link.input.missing()) else { return };
+        if self.resting.len() < RESTING_MAX && self.poll.registry().deregister(&mut link.socket).is_ok() {
             self.resting.push((self.now + rest, LinkId { index, generation: link.generation }));
         }
     }
@@ -33,7 +29,6 @@ impl Hub {
             let Some(link) = self.links[id.index as usize].as_mut().filter(|it| it.generation == id.generation) else {
                 continue;
             };
-            link.pace.rests = false;
             if registry.register(&mut link.socket, Token(id.index as usize), INTEREST).is_err() {
                 self.close(id.index, CloseReason::Failed);
             }
