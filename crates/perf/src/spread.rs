@@ -18,8 +18,7 @@ pub struct Spread {
 impl Spread {
     /// Of finite values in any order; between two of them it is a straight line. `None` without values.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let mut values: Vec<_> = values.into_iter().filter(|value| value.is_finite()).collect();
-        values.sort_by(f64::total_cmp);
+        let values = in_order(values);
         let last = values.len().checked_sub(1)?;
         let at = |share: f64| {
             let place = share * last as f64;
@@ -27,7 +26,7 @@ impl Spread {
             let above = values[(below + 1).min(last)];
             values[below] + (above - values[below]) * rest
         };
-        let (low, high) = median_interval(values.iter().copied()).unwrap_or_else(|| (at(0.25), at(0.75)));
+        let (low, high) = interval(&values).unwrap_or_else(|| (at(0.25), at(0.75)));
         Some(Self { low, median: at(0.5), high })
     }
 
@@ -44,8 +43,18 @@ const CONFIDENCE: f64 = 0.95;
 /// whatever their distribution: so many of the lowest and the highest are left out that it would be beyond the rest as
 /// seldom as in one of twenty cases. `None` with less than six values, which are not enough.
 pub fn median_interval(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
+    interval(&in_order(values))
+}
+
+/// Those that are finite, the lowest first.
+fn in_order(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     let mut values: Vec<_> = values.into_iter().filter(|value| value.is_finite()).collect();
     values.sort_by(f64::total_cmp);
+    values
+}
+
+/// [`median_interval`] of values in order.
+fn interval(values: &[f64]) -> Option<(f64, f64)> {
     // How likely it is that all values but `left_out` are above the median, each being above or below with one half.
     let mut likely = 0.5_f64.powi(i32::try_from(values.len()).ok()?);
     let (mut left_out, mut beyond) = (0, likely);

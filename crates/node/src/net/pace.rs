@@ -19,8 +19,8 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// `count` bytes came, and the socket is empty or not; `missing` are still to come of the frame that has begun, none
-    /// if none has. For how long the link may rest, in whole milliseconds: the hub waits for no less.
+    /// `count` bytes came, and the socket is empty or not; `missing` are still to come of the frame that has begun, or
+    /// none. For how long the link may rest, in whole milliseconds: the hub waits for no less.
     pub(super) fn rest(&mut self, now: Instant, count: usize, is_empty: bool, missing: usize) -> Option<Duration> {
         self.came += count;
         if !is_empty {
