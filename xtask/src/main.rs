@@ -21,6 +21,7 @@ mod purity;
 mod seeds;
 mod source;
 mod spec;
+mod suites;
 mod tables;
 mod tidy;
 mod tools;

@@ -27,9 +27,17 @@ pub(crate) fn target() -> PathBuf {
     root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
+/// The profile of what the gate runs optimised, in the workspace's `Cargo.toml`.
+pub(crate) const PROFILE: &str = "--profile=gate";
+
+/// A file that cargo has built with [`PROFILE`].
+pub(crate) fn built(name: &str) -> PathBuf {
+    target().join("gate").join(name)
+}
+
 /// The program that users run.
 pub(crate) fn binary() -> PathBuf {
-    target().join("release/bezant")
+    built("bezant")
 }
 
 /// Cargo, the one that runs us.

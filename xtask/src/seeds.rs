@@ -32,10 +32,10 @@ const SILENT_MAX: u64 = 1_000;
 /// What the SQL service is compared on in the gate.
 const SQL_SEEDS: u64 = 100;
 
-/// One build of all that is run in release mode: by itself each program would have the libraries built again.
+/// One build of all that is run optimised: by itself each program would have the libraries built again.
 pub(crate) const BUILD: [&str; 9] = [
     "build",
-    "--release",
+    process::PROFILE,
     "--locked",
     "-pbezant",
     "-pbezant-sim",
@@ -139,7 +139,7 @@ impl Lies {
 
 /// `cargo xtask mutants`.
 pub(crate) fn mutants(arguments: &[String]) -> Result {
-    let fixed = ["run", "--quiet", "--release", "--locked", "-p", "bezant-sim", "--bin", "mutants", "--"];
+    let fixed = ["run", "--quiet", process::PROFILE, "--locked", "-p", "bezant-sim", "--bin", "mutants", "--"];
     let words: Vec<&str> = fixed.iter().copied().chain(arguments.iter().map(String::as_str)).collect();
     let status = process::cargo(&words).status()?;
     ensure(status.success(), || "a mutant survived, or could not be built; see above".into())
@@ -147,7 +147,7 @@ pub(crate) fn mutants(arguments: &[String]) -> Result {
 
 /// `cargo xtask soak`: seeds by the clock, for this long, f = 1 and f = 2 in turns.
 pub(crate) fn soak(time: Duration) -> Result<String> {
-    let arguments = ["build", "--release", "--locked", "-p", "bezant"];
+    let arguments = ["build", process::PROFILE, "--locked", "-p", "bezant"];
     logged("soak", CALL_LIMIT, &mut process::cargo(&arguments))?;
     let (start, first) = (Instant::now(), UNIX_EPOCH.elapsed().unwrap_or_default().as_secs() * 1_000_000);
     let (mut next, mut lies) = (first, Lies::default());
@@ -179,7 +179,7 @@ pub(crate) fn sql_fuzz_for(time: Duration) -> Result<String> {
 }
 
 fn sql_fuzz(numbers: &[&str], limit: Duration) -> Result<String> {
-    let program = process::target().join("release/sql-fuzz");
+    let program = process::built("sql-fuzz");
     let output = logged("sql-fuzz", limit, &mut process::program(&program.to_string_lossy(), numbers))?;
     let last = output.lines().last().unwrap_or_default();
     ensure(last.ends_with("; no difference"), || format!("the fuzzer says `{last}`"))?;

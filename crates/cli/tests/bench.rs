@@ -247,9 +247,9 @@ fn votes_are_inserted_by_clients_that_joined() {
         "--rounds",
         "1",
         "--seconds",
-        "0.3",
+        "1",
         "--warmup",
-        "0.1",
+        "0.3",
     ]);
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     let csv = read(&scratch, "practicality-figure-3.csv");

@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &[String]) -> Result {
     let binary = match options.text("--binary") {
         Some(path) => std::env::current_dir()?.join(path),
         None => {
-            let build = ["build", "--release", "--locked", "-p", "bezant"];
+            let build = ["build", process::PROFILE, "--locked", "-p", "bezant"];
             logged("build", Duration::from_secs(20 * 60), &mut process::cargo(&build))?;
             process::binary()
         }
