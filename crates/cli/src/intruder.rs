@@ -5,7 +5,7 @@
 //! has another root than those of the others, and what the others then have it do about that is no part of this file.
 
 use bezant_core::digest::Digest;
-use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Proposal, Service};
+use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, Operation, PageNumber, Proposal, Service};
 use bezant_core::services::kv::{Condition, Kv, KvOperation, KvResult};
 use bezant_core::services::{Counter, Null};
 use bezant_core::wire::Wire;
@@ -55,9 +55,13 @@ impl<S: Alterable> Service for Intruded<S> {
         self.service.get_mut().execute(operation, agreed)
     }
 
-    fn execute_bundle(&mut self, operations: &[Bytes], agreed: &Agreed) -> Vec<Bytes> {
+    fn execute_many(&mut self, operations: &[Operation]) -> Vec<Bytes> {
         self.intrude();
-        self.service.get_mut().execute_bundle(operations, agreed)
+        self.service.get_mut().execute_many(operations)
+    }
+
+    fn run_max(&self) -> usize {
+        self.service.borrow().run_max()
     }
 
     fn take_written(&mut self) -> Digest {

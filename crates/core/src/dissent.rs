@@ -21,7 +21,9 @@
 //!   disputed request, or to the stable one, or to before the init history, and executes again what follows. The
 //!   disputed request is refused with [`Refusal::Disputed`](crate::message::Refusal::Disputed); what comes after it, up
 //!   to batch g, with [`Refusal::Undone`](crate::message::Refusal::Undone): nobody can have been told a result of that,
-//!   since replies contain the effects. Its clients ask for it again by themselves, as new requests.
+//!   since replies contain the effects. Its clients ask for it again by themselves, as new requests. Where the service
+//!   executes requests together, the disputed one may not be the culprit, and is at first undone as well
+//!   ([`crate::estate`], runs).
 //! * Dissent 6. *Compare.* Where no request is disputed, although not all have the same effects, and that stays so for
 //!   a status interval, the TESTIMONIES are a RULING as well: states are to be compared. The batch of every ruling is a
 //!   checkpoint. (2f+1 may have the same effects and a client be left without an answer: f of them are mute.)

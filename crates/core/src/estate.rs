@@ -13,6 +13,7 @@ mod effects;
 mod execution;
 mod invariants;
 mod replay;
+mod runs;
 mod standing;
 mod trace;
 
@@ -66,8 +67,10 @@ struct Meta {
     disputed_last: u64,
     /// The position of the request that closed the cluster; 0 while it is open.
     closed: u64,
+    /// The position from which on requests are executed together again.
+    alone: u64,
 }
-wire_struct!(Meta { executed, history, effects, time, position, last, ruled, disputed, disputed_last, closed });
+wire_struct!(Meta { executed, history, effects, time, position, last, ruled, disputed, disputed_last, closed, alone });
 
 impl Meta {
     fn closed(&self) -> Option<u64> {

@@ -33,6 +33,24 @@ pub struct Agreed {
     pub asker: Asker,
 }
 
+/// An operation with what was agreed for it.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    /// What the client asks for.
+    pub bytes: Bytes,
+    /// The agreed values. The time is the same for all of a batch.
+    pub agreed: Agreed,
+}
+
+impl Operation {
+    /// Those of a bundle: they share the agreed values, and each has a seed of its own.
+    pub fn of_bundle(operations: &[Bytes], agreed: &Agreed) -> Vec<Self> {
+        let at_place = |place| Agreed { seed: agreed.seed.at_place(place), ..*agreed };
+        let operations = (0..).zip(operations);
+        operations.map(|(place, bytes)| Self { bytes: bytes.clone(), agreed: at_place(place) }).collect()
+    }
+}
+
 /// Where the randomness of an operation comes from. The primary proposes it with a batch: it is unpredictable to
 /// clients, but a faulty primary may have chosen it (prac-F29). Operations of one batch have different seeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,16 +120,23 @@ pub trait Service: core::fmt::Debug {
     /// Executes one operation. Malformed operations get a result that says so; nothing may panic.
     fn execute(&mut self, operation: &[u8], agreed: &Agreed) -> Bytes;
 
-    /// Executes the operations of a [bundle](crate::message::bundle), each with its own seed: by default with
-    /// [`Service::execute`], one after the other. A service that can do it for less together may, as long as every
-    /// client gets the results that it would get so, and every replica the same state. Like [`in_turn`] it returns
-    /// results up to the first for which there is no more room; the operations after that it must not execute.
-    fn execute_bundle(&mut self, operations: &[Bytes], agreed: &Agreed) -> Vec<Bytes> {
-        one_by_one(self, operations, agreed)
+    /// Executes operations that follow one another, those of a [bundle](crate::message::bundle) or of several requests:
+    /// by default with [`Service::execute`], one after the other. A service that can do it for less together may, as
+    /// long as every client gets the results that it would get so, and every replica the same state. It returns results
+    /// up to the first for which [there is no more room](in_turn); the operations after that it must not execute.
+    fn execute_many(&mut self, operations: &[Operation]) -> Vec<Bytes> {
+        one_by_one(self, operations)
+    }
+
+    /// How many requests that follow one another in a batch the service takes in one call of
+    /// [`Service::execute_many`]; bundles are calls of their own. More than one pays if it does them for less together.
+    /// It must be the same at every replica and for ever: what is executed in one call shows in replies.
+    fn run_max(&self) -> usize {
+        1
     }
 
     /// A digest of what has been written since the last call, asked for after each [`Service::execute`],
-    /// [`Service::execute_bundle`] and [`Service::authorize`]; zero if nothing was. Replies contain it, chained, so
+    /// [`Service::execute_many`] and [`Service::authorize`]; zero if nothing was. Replies contain it, chained, so
     /// that nobody takes the answer of a replica that wrote something else, be the answer itself what others say. A
     /// service that leaves it out is compared at checkpoints only. What is there when a service is made or loaded does
     /// not count, whatever this says of it.
@@ -169,30 +194,30 @@ pub trait Service: core::fmt::Debug {
     fn load(&mut self, pages: &mut dyn Iterator<Item = (PageNumber, Option<Bytes>)>) -> Result<(), BadState>;
 }
 
-/// Executes the operations of a bundle one after the other, each with its own seed, until their results leave no room
+/// Executes operations one after the other, from the first that has no result yet, until their results leave no room
 /// for one more ([`RESULTS_BYTES_MAX`]). `None` as soon as `execute` says so.
 pub fn in_turn(
-    operations: &[Bytes],
-    agreed: &Agreed,
-    mut execute: impl FnMut(&Bytes, &Agreed) -> Option<Bytes>,
-) -> Option<Vec<Bytes>> {
-    let mut results = Vec::with_capacity(operations.len());
-    let mut bytes = 0;
-    for (place, operation) in (0..).zip(operations) {
+    operations: &[Operation],
+    results: &mut Vec<Bytes>,
+    mut execute: impl FnMut(&Operation) -> Option<Bytes>,
+) -> Option<()> {
+    let mut bytes: usize = results.iter().map(Bytes::len).sum();
+    for operation in operations.iter().skip(results.len()) {
         if bytes > RESULTS_BYTES_MAX {
             break;
         }
-        let result = bounded(execute(operation, &Agreed { seed: agreed.seed.at_place(place), ..*agreed })?);
+        let result = bounded(execute(operation)?);
         bytes += result.len();
         results.push(result);
     }
-    Some(results)
+    Some(())
 }
 
-/// Has a service execute the operations of a bundle one after the other: [`in_turn`], by [`Service::execute`].
-pub fn one_by_one(service: &mut (impl Service + ?Sized), operations: &[Bytes], agreed: &Agreed) -> Vec<Bytes> {
-    let results = in_turn(operations, agreed, |operation, agreed| Some(service.execute(operation, agreed)));
-    results.expect("nobody ends it before the last one")
+/// Has a service execute operations one after the other: [`in_turn`], by [`Service::execute`].
+pub fn one_by_one(service: &mut (impl Service + ?Sized), operations: &[Operation]) -> Vec<Bytes> {
+    let mut results = Vec::with_capacity(operations.len());
+    in_turn(operations, &mut results, |Operation { bytes, agreed }| Some(service.execute(bytes, agreed)));
+    results
 }
 
 /// A result, or none if it is longer than one may be: a service that breaks its word must not make a state that nobody
@@ -207,8 +232,12 @@ impl<S: Service + ?Sized> Service for Box<S> {
         (**self).execute(operation, agreed)
     }
 
-    fn execute_bundle(&mut self, operations: &[Bytes], agreed: &Agreed) -> Vec<Bytes> {
-        (**self).execute_bundle(operations, agreed)
+    fn execute_many(&mut self, operations: &[Operation]) -> Vec<Bytes> {
+        (**self).execute_many(operations)
+    }
+
+    fn run_max(&self) -> usize {
+        (**self).run_max()
     }
 
     fn take_written(&mut self) -> Digest {

@@ -10,7 +10,7 @@ use crate::trial::Author;
 use crate::workload::{Action, Answer, Key, LIARS_IDENTITY, padding_of};
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::ids::ReplicaId;
-use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service};
+use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, Operation, PageNumber, Service};
 use bezant_core::services::kv::{Condition, Kv, KvOperation, KvResult, Until};
 use bezant_core::time::Instant;
 use bezant_core::wire::Wire;
@@ -136,12 +136,16 @@ impl Service for Store {
         self.service.execute(operation, agreed)
     }
 
-    fn execute_bundle(&mut self, operations: &[Bytes], agreed: &Agreed) -> Vec<Bytes> {
-        self.advance(agreed);
-        for (place, operation) in (0..).zip(operations) {
-            self.dissent(operation, &Agreed { seed: agreed.seed.at_place(place), ..*agreed });
+    fn execute_many(&mut self, operations: &[Operation]) -> Vec<Bytes> {
+        for Operation { bytes, agreed } in operations {
+            self.advance(agreed);
+            self.dissent(bytes, agreed);
         }
-        self.service.execute_bundle(operations, agreed)
+        self.service.execute_many(operations)
+    }
+
+    fn run_max(&self) -> usize {
+        self.service.run_max()
     }
 
     fn take_written(&mut self) -> Digest {

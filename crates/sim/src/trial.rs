@@ -2,7 +2,7 @@
 
 use crate::rng::Rng;
 use bezant_core::digest::Digest;
-use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Proposal, Service};
+use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, Operation, PageNumber, Proposal, Service};
 use bytes::Bytes;
 use std::fmt;
 
@@ -57,8 +57,12 @@ impl<T: Trial> Service for Tried<T> {
         self.0.execute(operation, agreed)
     }
 
-    fn execute_bundle(&mut self, operations: &[Bytes], agreed: &Agreed) -> Vec<Bytes> {
-        self.0.execute_bundle(operations, agreed)
+    fn execute_many(&mut self, operations: &[Operation]) -> Vec<Bytes> {
+        self.0.execute_many(operations)
+    }
+
+    fn run_max(&self) -> usize {
+        self.0.run_max()
     }
 
     fn take_written(&mut self) -> Digest {

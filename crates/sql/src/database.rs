@@ -8,7 +8,7 @@ use crate::request::Request;
 use crate::roles::Role;
 use crate::service::Sql;
 use bezant_core::digest::Digest;
-use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service, one_by_one};
+use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, Operation, PageNumber, Service, one_by_one};
 use bezant_core::services::kv::{Kv, KvOperation, KvResult};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
@@ -44,12 +44,16 @@ impl Service for Database {
         }
     }
 
-    /// Gateways of both kinds may share a client, but no bundle.
-    fn execute_bundle(&mut self, operations: &[Bytes], agreed: &Agreed) -> Vec<Bytes> {
-        if operations.iter().all(|operation| Request::is_request(operation)) {
-            return self.sql.execute_bundle(operations, agreed);
+    /// Gateways of both kinds may share a client, but no transaction.
+    fn execute_many(&mut self, operations: &[Operation]) -> Vec<Bytes> {
+        if operations.iter().all(|operation| Request::is_request(&operation.bytes)) {
+            return self.sql.execute_many(operations);
         }
-        one_by_one(self, operations, agreed)
+        one_by_one(self, operations)
+    }
+
+    fn run_max(&self) -> usize {
+        self.sql.run_max()
     }
 
     fn take_written(&mut self) -> Digest {

@@ -11,7 +11,7 @@ use crate::scratch::{Scratch, Scratches};
 use crate::unreadable::SnapshotError;
 use crate::vfs::Disk;
 use bezant_core::digest::Digest;
-use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service, one_by_one};
+use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, Operation, PageNumber, Service};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
@@ -23,6 +23,9 @@ const WRITER: u32 = act::WRITES_ROWS | act::WRITES_SCHEMA | act::ALTERS_TABLES |
 
 /// Everything that a statement can do.
 const ALL: u32 = WRITER | act::WRITES_SYSTEM;
+
+/// The most requests in a transaction: as many as a bundle may have operations.
+pub(crate) const RUN_MAX: usize = bezant_core::message::bundle::BUNDLE_OPERATIONS_MAX;
 
 /// Pages that SQLite keeps beside those of the file, in KiB.
 const CACHE_KIB: u32 = 8 << 10;
@@ -374,12 +377,14 @@ impl Service for Sql {
         response.to_bytes().into()
     }
 
-    fn execute_bundle(&mut self, operations: &[Bytes], agreed: &Agreed) -> Vec<Bytes> {
-        if let Some(results) = self.execute_together(operations, agreed) {
-            self.forget_old_scratches();
-            return results;
-        }
-        one_by_one(self, operations, agreed)
+    fn execute_many(&mut self, operations: &[Operation]) -> Vec<Bytes> {
+        let results = self.execute_together(operations);
+        self.forget_old_scratches();
+        results
+    }
+
+    fn run_max(&self) -> usize {
+        RUN_MAX
     }
 
     fn take_written(&mut self) -> Digest {

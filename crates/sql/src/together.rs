@@ -1,4 +1,4 @@
-//! The operations of a bundle in one transaction, if each of them does what most do.
+//! The operations of a bundle, or of a run of requests, in one transaction, if each of them does what most do.
 //!
 //! A transaction costs more than a row: SQLite reads and writes page 1, keeps a copy of every page that it changes, and
 //! hands over each of them. 64 inserts in a row change the same few pages.
@@ -6,9 +6,11 @@
 //! 1. The operations are executed one after the other, each with its own time, seed, limits and result, and nothing is
 //!    committed in between.
 //! 2. If all of them succeed, one commit makes them the state.
-//! 3. If one does not, or does something that outlives a transaction, all are undone and are executed one by one, as if
-//!    nobody had tried: an error may undo only its own request, and the schema and the members decide what comes after.
-//! 4. Where the schema has references that may stay unmet until a transaction ends, nobody tries: an unmet one is the
+//! 3. If one does not, or does something that outlives a transaction, all are undone: an error may undo only its own
+//!    request, and the schema and the members decide what comes after. Those before it are executed again, together,
+//!    then it by itself, and then what follows it. So each is executed twice at most, whoever is among them.
+//! 4. Who may not ask, and what is no request, gets its answer and disturbs nobody.
+//! 5. Where the schema has references that may stay unmet until a transaction ends, nobody tries: an unmet one is the
 //!    fault of whoever left it. SQLite counts those of a transaction, and a row that meets an old one makes the count
 //!    say less than there is.
 //!
@@ -18,12 +20,12 @@
 //! same everywhere; who comes near one there, executes one by one. So together they cost no more than half of what
 //! one operation may, in memory too.
 
-use crate::engine::{Engine, Near};
+use crate::engine::{Engine, Near, denied};
 use crate::moment::act;
 use crate::request::Request;
-use crate::response::Response;
+use crate::response::{Failure, Response};
 use crate::service::Sql;
-use bezant_core::service::{Agreed, in_turn};
+use bezant_core::service::{Agreed, Operation, Service, in_turn};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 
@@ -31,17 +33,35 @@ use bytes::Bytes;
 const OUTLASTS: u32 = act::WRITES_SCHEMA | act::WRITES_SYSTEM;
 
 impl Sql {
-    /// Executes operations in one transaction. `None`: nothing was done, and they are to be executed one by one.
-    pub(crate) fn execute_together(&mut self, operations: &[Bytes], agreed: &Agreed) -> Option<Vec<Bytes>> {
-        if self.defers() {
-            return None;
+    /// Executes operations in as few transactions as it can. Results as of [`in_turn`].
+    pub(crate) fn execute_together(&mut self, operations: &[Operation]) -> Vec<Bytes> {
+        let mut results = Vec::with_capacity(operations.len());
+        let mut together = operations;
+        while results.len() < operations.len() && !self.defers() {
+            let attempt = self.attempt_together(together, &mut results).or_else(|Near| {
+                self.reopen();
+                self.attempt_together(together, &mut results)
+            });
+            let Ok(fails) = attempt else { break };
+            together = match fails {
+                None if together.len() == operations.len() => return results,
+                Some(fails) if fails > results.len() => &operations[..fails],
+                _ => {
+                    let alone = results.len() + 1;
+                    self.execute_in_turn(&operations[..alone], &mut results);
+                    if results.len() < alone {
+                        return results;
+                    }
+                    operations
+                }
+            };
         }
-        let allowed = self.allowed(&agreed.asker)?;
-        let attempt = self.attempt_together(allowed, operations, agreed).or_else(|Near| {
-            self.reopen();
-            self.attempt_together(allowed, operations, agreed)
-        });
-        attempt.unwrap_or(None)
+        self.execute_in_turn(operations, &mut results);
+        results
+    }
+
+    fn execute_in_turn(&mut self, operations: &[Operation], results: &mut Vec<Bytes>) {
+        in_turn(operations, results, |Operation { bytes, agreed }| Some(self.execute(bytes, agreed)));
     }
 
     /// Whether references may stay unmet until the end of a transaction, by what the schema says, or seems to.
@@ -56,32 +76,44 @@ impl Sql {
         defers
     }
 
-    fn attempt_together(
-        &mut self,
-        allowed: u32,
-        operations: &[Bytes],
-        agreed: &Agreed,
-    ) -> Result<Option<Vec<Bytes>>, Near> {
+    /// Executes those of the operations that have no result yet in one transaction. If one of them cannot be executed
+    /// so, nothing was done, and this says which.
+    fn attempt_together(&mut self, operations: &[Operation], results: &mut Vec<Bytes>) -> Result<Option<usize>, Near> {
+        let before = results.len();
         let mut known = self.known.take();
         let (mut near, mut acts) = (Ok(()), 0);
         self.engine(&mut known, false).control("begin");
-        let results = in_turn(operations, agreed, |operation, agreed| {
-            let request = Request::from_bytes(operation.clone()).ok()?;
+        let done = in_turn(operations, results, |Operation { bytes, agreed }| {
+            let answer = |response: Response| Some(response.to_bytes().into());
+            let Ok(request) = Request::from_bytes(bytes.clone()) else { return answer(Response::Malformed) };
+            let allowed = match (self.allowed(&agreed.asker), &request) {
+                (Some(allowed), _) => allowed,
+                (None, Request::Run(_) | Request::Settle(_)) => {
+                    return answer(Response::Failed(Failure { statement: 0, error: denied() }));
+                }
+                (None, Request::Describe(_) | Request::Rehearse(_)) => return None,
+            };
             let mut engine = Engine { allowed, ..self.engine(&mut known, false) };
             let response = engine.execute_among_others(&request, agreed);
             acts |= engine.acts;
             self.remember(engine.done());
-            let response = response.map_err(|it| near = Err(it)).ok()??;
-            Some(response.to_bytes().into())
+            answer(response.map_err(|it| near = Err(it)).ok()??)
         });
         let engine = self.engine(&mut known, false);
-        let results = results.filter(|_| engine.commit(0).is_ok());
+        let fails = done.is_none().then_some(results.len());
+        // Nobody's fault: there is no room for all that they wrote.
+        if fails.is_none() && engine.commit(0).is_err() {
+            near = Err(Near);
+        }
+        if fails.is_some() || near.is_err() {
+            results.truncate(before);
+        }
         engine.undo();
         *self.known.get_mut() = known;
         if acts & act::WRITES_SCHEMA != 0 {
             self.reopen();
         }
-        near.map(|()| results)
+        near.map(|()| fails)
     }
 }
 

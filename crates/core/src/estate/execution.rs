@@ -1,5 +1,6 @@
 //! Requests against the state: who asks, what comes of it, and what is remembered of that.
 
+use super::runs::ALONE;
 use super::{Estate, Meta, Tentative, agreed_time};
 use crate::batch::Ordered;
 use crate::clients::Entry;
@@ -10,8 +11,9 @@ use crate::ids::ClientId;
 use crate::members::{Admission, Room};
 use crate::message::bundle::{Results, Single};
 use crate::message::{Outcome, Refusal, Request};
-use crate::service::{Agreed, Asker, NotReadOnly, Proposal, Seed, Service, bounded};
+use crate::service::{Agreed, Asker, NotReadOnly, Operation, Proposal, Seed, Service, bounded};
 use crate::wire::Wire;
+use alloc::vec::Vec;
 use bytes::Bytes;
 
 /// What comes of the operations of a bundle: of each that there is a result for, and was room for.
@@ -69,17 +71,26 @@ impl<S: Service> Estate<S> {
         if !ordered.batch.is_null() {
             self.advance_time(cluster, ordered.batch.proposal());
         }
-        let mut count = 0;
-        for request in ordered.requests().filter(|request| !request.is_system()) {
-            if self.is_full() {
-                break;
+        let requests: Vec<&Request> = ordered.requests().filter(|request| !request.is_system()).collect();
+        let (mut rest, mut count) = (&requests[..], 0);
+        while let Some((request, after)) = rest.split_first()
+            && !self.is_full()
+        {
+            let run = self.run(cluster, rest);
+            let done = if run > 0 { self.execute_run(cluster, ordered, &rest[..run], answer) } else { 0 };
+            count += done;
+            if done > 0 {
+                rest = &rest[done..];
+                continue;
             }
+            rest = after;
             if let Some(outcome) = self.settled(request) {
                 answer(request, &outcome, false);
                 continue;
             }
             let history = self.meta.history.chain(request.digest());
-            let outcome = self.execute_new(cluster, ordered.batch.proposal(), request, history);
+            let refused = self.refused_in_batch();
+            let outcome = self.execute_new(cluster, ordered.batch.proposal(), request, history, refused);
             answer(request, &outcome, true);
             self.note(request, outcome);
             count += 1;
@@ -110,7 +121,8 @@ impl<S: Service> Estate<S> {
             answer(request, &outcome);
             return false;
         }
-        let outcome = self.execute_new(cluster, proposal, request, logged.history);
+        let refused = self.refused();
+        let outcome = self.execute_new(cluster, proposal, request, logged.history, refused);
         answer(request, &outcome);
         self.note(request, outcome);
         true
@@ -129,7 +141,7 @@ impl<S: Service> Estate<S> {
     }
 
     /// Who asks, with the key that speaks for it.
-    fn asker(&self, request: &Request) -> Asker {
+    pub(super) fn asker(&self, request: &Request) -> Asker {
         let credential = request.credential();
         let pinned = || self.pinned.get(&request.client.identity).copied().unwrap_or_default();
         Asker {
@@ -145,11 +157,20 @@ impl<S: Service> Estate<S> {
         assert!(self.meta.time >= before, "agreed time does not go back (prac-F27)");
     }
 
-    /// Executes a request that is new.
-    fn execute_new(&mut self, cluster: &Cluster, proposal: &Proposal, request: &Request, history: Digest) -> Outcome {
-        let refused = self.refused();
+    /// Executes a request that is new, unless a ruling refuses it.
+    fn execute_new(
+        &mut self,
+        cluster: &Cluster,
+        proposal: &Proposal,
+        request: &Request,
+        history: Digest,
+        refused: Option<Refusal>,
+    ) -> Outcome {
         self.meta.history = history;
         self.meta.position += 1;
+        if refused.is_some() {
+            self.meta.alone = self.meta.position + ALONE;
+        }
         if refused == Some(Refusal::Disputed) {
             self.meta.disputed += 1;
             self.meta.disputed_last = self.meta.position;
@@ -202,21 +223,23 @@ impl<S: Service> Estate<S> {
     }
 
     fn execute_bundle(&mut self, request: &Request, agreed: &Agreed) -> Results {
-        let operations = request.operations();
+        let operations = Operation::of_bundle(&request.operations(), agreed);
         if !request.is_ordered_query() {
-            let done = self.service.execute_bundle(&operations, agreed).into_iter();
+            let done = self.service.execute_many(&operations).into_iter();
             return results(operations.len(), done.map(|result| Single::Done(bounded(result))));
         }
-        let answers = (0..).zip(&operations).map(|(place, operation)| {
-            let agreed = Agreed { seed: agreed.seed.at_place(place), ..*agreed };
-            single(self.service.ordered_query(operation, &agreed))
-        });
+        let answers =
+            operations.iter().map(|Operation { bytes, agreed }| single(self.service.ordered_query(bytes, agreed)));
         results(operations.len(), answers)
     }
 
     /// One step of the chain: what the service answered, and what it wrote meanwhile.
     pub(super) fn note_effects(&mut self, result: &[u8]) {
         let written = self.service.take_written();
+        self.link_effects(written, result);
+    }
+
+    pub(super) fn link_effects(&mut self, written: Digest, result: &[u8]) {
         self.meta.effects = Digest::of_parts(Domain::Effects, &[&self.meta.effects.0, &written.0, result]);
     }
 

@@ -20,7 +20,7 @@ use std::path::Path;
 /// First bytes of every snapshot.
 const MAGIC: [u8; 8] = *b"bezantsn";
 /// The version of this format.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Magic, version, replica and padding, cluster digest, segment, certificate's length, checksum.
 const HEADER_BYTES: usize = 8 + 4 + 4 + 32 + 8 + 4 + 4;
 /// Number, length, checksum of one page.

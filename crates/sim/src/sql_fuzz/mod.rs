@@ -14,7 +14,7 @@ mod stream;
 
 use crate::rng::Rng;
 use bezant_core::digest::{Digest, Domain};
-use bezant_core::service::{Agreed, Asker, PageNumber, Seed, Service, one_by_one};
+use bezant_core::service::{Agreed, Asker, Operation, PageNumber, Seed, Service, one_by_one};
 use bezant_core::time::Instant;
 use bezant_core::wire::Wire;
 use bezant_sql::{Batch, Check, Dated, Limits, Rehearsal, Request, Response, Rows, Sql, Statement, Value};
@@ -179,8 +179,8 @@ impl Replica {
     fn carry_out(&mut self, operations: &[Bytes], agreed: &Agreed) -> Vec<Bytes> {
         match operations {
             [operation] => vec![self.sql.execute(operation, agreed)],
-            _ if self.life == Life::Apart => one_by_one(&mut self.sql, operations, agreed),
-            _ => self.sql.execute_bundle(operations, agreed),
+            _ if self.life == Life::Apart => one_by_one(&mut self.sql, &Operation::of_bundle(operations, agreed)),
+            _ => self.sql.execute_many(&Operation::of_bundle(operations, agreed)),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Node, TIME, agreed};
 use crate::{Batch, Check, Dated, ErrorKind, Limits, Request, Response, Rows, Sql, Statement, Value};
-use bezant_core::service::{Agreed, Service, one_by_one};
+use bezant_core::service::{Agreed, Asker, Operation, Service, one_by_one};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
 
@@ -27,9 +27,9 @@ fn bundle_of(node: &mut Node, requests: &[Request]) -> (Vec<Response>, u32) {
     let operations: Vec<Bytes> = requests.iter().map(|request| request.to_bytes().into()).collect();
     let agreed = agreed(100);
     let mut apart = node.restarted();
-    let alone = one_by_one(&mut apart.sql, &operations, &agreed);
+    let alone = one_by_one(&mut apart.sql, &Operation::of_bundle(&operations, &agreed));
     let before = transactions(node);
-    let results = node.sql.execute_bundle(&operations, &agreed);
+    let results = node.sql.execute_many(&Operation::of_bundle(&operations, &agreed));
     assert_eq!(results, alone);
     for table in ["t", "parent", "child"] {
         let sql = format!("select * from {table}");
@@ -103,6 +103,38 @@ fn what_fails_undoes_itself_alone() {
         assert_eq!(transactions, 2, "{clause}");
         assert_eq!(node.text("select a from t"), "1\n2", "{clause}");
     }
+}
+
+/// What comes before it is one transaction, and what follows it is another.
+#[test]
+fn what_fails_parts_the_others_and_nothing_else() {
+    let mut node = node();
+    let insert = |row: usize| format!("insert into t values ({}, 0)", if [7, 19].contains(&row) { 1 } else { row });
+    let statements: Vec<String> = (1..=40).map(insert).collect();
+    let (responses, transactions) = bundle(&mut node, &statements.iter().map(String::as_str).collect::<Vec<_>>());
+    let failed = kinds(&responses).into_iter().filter(|kind| *kind == Some(ErrorKind::Unique)).count();
+    assert_eq!((failed, transactions), (2, 3));
+    assert_eq!(node.text("select count(*) from t"), "38");
+}
+
+/// Requests that follow one another come from anybody.
+#[test]
+fn who_has_no_role_and_who_talks_nonsense_disturb_nobody() {
+    let mut node = node();
+    let stranger = |agreed: Agreed| Agreed { asker: Asker { joined: true, ..agreed.asker }, ..agreed };
+    let insert: Bytes = one("insert into t(b) values (1)").to_bytes().into();
+    let ask = |agreed: Agreed, bytes: &Bytes| Operation { bytes: bytes.clone(), agreed };
+    let operations = [
+        ask(agreed(9), &insert),
+        ask(stranger(agreed(9)), &insert),
+        ask(agreed(9), &Bytes::from_static(b"nonsense")),
+        ask(agreed(9), &insert),
+    ];
+    let before = transactions(&mut node);
+    let responses = responses(node.sql.execute_many(&operations));
+    assert_eq!(responses[2], Response::Malformed);
+    assert_eq!(kinds(&[&responses[..2], &responses[3..]].concat()), [None, Some(ErrorKind::Denied), None]);
+    assert_eq!((transactions(&mut node) - before, node.text("select count(*) from t")), (1, "2".into()));
 }
 
 /// A reference that is unmet when its request ends is that request's error, though the next one would meet it.
@@ -187,7 +219,7 @@ fn a_time_is_that_of_its_request() {
     let late = TIME / 1_000_000 + 100;
     assert_eq!(node.text("select b from t"), format!("{}\n{late}\n{late}", TIME / 1_000_000));
     let (responses, transactions) = bundle_of(&mut node, &[settled(1, now), one(now), one(now)]);
-    assert_eq!((kinds(&responses), transactions), (vec![Some(ErrorKind::TooSlow), None, None], 2));
+    assert_eq!((kinds(&responses), transactions), (vec![Some(ErrorKind::TooSlow), None, None], 1));
 }
 
 /// Whatever a replica has done since it opened its database, it commits the same transactions: where the past and the
@@ -205,7 +237,7 @@ fn the_past_does_not_decide() {
                 _ = node.query("select hex(zeroblob(60000))");
             }
             let before = transactions(&mut node);
-            let results = responses(node.sql.execute_bundle(&operations, &agreed(50)));
+            let results = responses(node.sql.execute_many(&Operation::of_bundle(&operations, &agreed(50))));
             assert_eq!(kinds(&results), vec![None; count]);
             assert_eq!(transactions(&mut node) - before, expected, "after {past} reads");
         }
@@ -221,7 +253,7 @@ fn together_they_cost_no_more_than_one_may() {
     let transactions_of = |node: &mut Node, count: usize| {
         let operations: Vec<Bytes> = (0..count).map(|_| one(big).to_bytes().into()).collect();
         let before = transactions(node);
-        let results = responses(node.sql.execute_bundle(&operations, &agreed(50)));
+        let results = responses(node.sql.execute_many(&Operation::of_bundle(&operations, &agreed(50))));
         assert_eq!(kinds(&results), vec![None; count]);
         transactions(node) - before
     };
@@ -242,9 +274,8 @@ fn results_without_room_are_not_executed() {
 #[test]
 fn whoever_has_no_role_gets_nothing() {
     let mut node = node();
-    let stranger =
-        |agreed: Agreed| Agreed { asker: bezant_core::service::Asker { joined: true, ..agreed.asker }, ..agreed };
+    let stranger = |agreed: Agreed| Agreed { asker: Asker { joined: true, ..agreed.asker }, ..agreed };
     let operations: Vec<Bytes> = vec![one("select 1").to_bytes().into(); 2];
-    let responses = responses(node.sql.execute_bundle(&operations, &stranger(agreed(9))));
+    let responses = responses(node.sql.execute_many(&Operation::of_bundle(&operations, &stranger(agreed(9)))));
     assert_eq!(kinds(&responses), [Some(ErrorKind::Denied); 2]);
 }

@@ -77,40 +77,55 @@ fn what_came_after_a_disputed_request_is_asked_for_again() {
                 |id| Drifting::named(id / 2),
                 |id| Drifting::named(id.min(2)),
             ] {
-                let mut net = net(protocol, interval, 8, make);
-                let (mut added, mut refused) = (0, 0);
-                for round in 0..12 {
-                    for client in 0..8 {
-                        let amount = if client == round % 8 && round % 3 == 0 { AMISS } else { 1 };
-                        net.submit(client, &Counter::add(amount), false);
-                        // Some in one batch, others in batches of their own.
-                        if client % 3 == 0 {
-                            net.settle();
-                        }
-                    }
-                    let rounds = (0..600).take_while(|_| {
-                        net.pass(100_000);
-                        net.completed.len() < 8
-                    });
-                    assert!(rounds.count() < 600, "{protocol} {interval} {round}: {:?}", net.completed);
-                    for completed in core::mem::take(&mut net.completed) {
-                        match completed.result {
-                            Completion::Done(_) => added += 1,
-                            Completion::Refused(Refusal::Disputed) => refused += 1,
-                            other => panic!("{protocol} {interval} {round}: {other:?}"),
-                        }
-                    }
-                }
-                net.pass(2_000_000);
-                let found = (sums(&net), added, refused);
-                assert!(
-                    refused <= 4 && found.0.iter().all(|sum| *sum == found.0[0]),
-                    "{protocol} {interval}: {found:?}"
-                );
-                assert_eq!(found.0[0], added + 8 * (4 - refused), "{protocol} {interval}: nines that were agreed on");
+                // Some in one batch, others in batches of their own.
+                nobody_else_is_refused(net(protocol, interval, 8, make), 3);
             }
         }
     }
+}
+
+/// The same where the service gets requests together, so that a dispute may name another one than the culprit (Runs 4
+/// and 5).
+#[test]
+fn who_was_executed_together_with_a_culprit_is_asked_for_again() {
+    for protocol in [Protocol::Pbft, Protocol::Ring] {
+        for interval in [2, 8] {
+            for make in [Drifting::together as fn(usize) -> Drifting, |id| Drifting::together(id / 2)] {
+                nobody_else_is_refused(net(protocol, interval, 8, make), 8);
+            }
+        }
+    }
+}
+
+/// `apart`: how many requests are sent until what they cause is waited for.
+fn nobody_else_is_refused(mut net: Net<Drifting>, apart: usize) {
+    let (protocol, interval) = (net.cluster.protocol, net.cluster.limits.checkpoint_interval);
+    let (mut added, mut refused) = (0, 0);
+    for round in 0..12 {
+        for client in 0..8 {
+            let amount = if client == (round + 3) % 8 && round % 3 == 0 { AMISS } else { 1 };
+            net.submit(client, &Counter::add(amount), false);
+            if client % apart == 0 {
+                net.settle();
+            }
+        }
+        let rounds = (0..600).take_while(|_| {
+            net.pass(100_000);
+            net.completed.len() < 8
+        });
+        assert!(rounds.count() < 600, "{protocol} {interval} {round}: {:?}", net.completed);
+        for completed in core::mem::take(&mut net.completed) {
+            match completed.result {
+                Completion::Done(_) => added += 1,
+                Completion::Refused(Refusal::Disputed) => refused += 1,
+                other => panic!("{protocol} {interval} {round}: {other:?}"),
+            }
+        }
+    }
+    net.pass(2_000_000);
+    let found = (sums(&net), added, refused);
+    assert!(refused <= 4 && found.0.iter().all(|sum| *sum == found.0[0]), "{protocol} {interval}: {found:?}");
+    assert_eq!(found.0[0], added + 8 * (4 - refused), "{protocol} {interval}: nines that were agreed on");
 }
 
 /// All clients ask for what is disputed, in batches of their own: there are fewer places for rulings in a window than

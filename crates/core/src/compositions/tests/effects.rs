@@ -23,11 +23,17 @@ pub(super) struct Drifting {
     counter: Counter,
     name: u8,
     written: Digest,
+    run_max: usize,
 }
 
 impl Drifting {
     pub(super) fn named(name: usize) -> Self {
-        Self { counter: Counter::default(), name: name as u8, written: Digest::ZERO }
+        Self { counter: Counter::default(), name: name as u8, written: Digest::ZERO, run_max: 1 }
+    }
+
+    /// The same, which gets requests together.
+    pub(super) fn together(name: usize) -> Self {
+        Self { run_max: 64, ..Self::named(name) }
     }
 }
 
@@ -35,8 +41,11 @@ impl Service for Drifting {
     fn execute(&mut self, operation: &[u8], agreed: &Agreed) -> Bytes {
         let name = if operation == Counter::add(AMISS) { self.name } else { 0 };
         let result = self.counter.execute(operation, agreed);
-        self.written = Digest::of_parts(Domain::Effects, &[&result, &[name]]);
+        self.written = Digest::of_parts(Domain::Effects, &[&self.written.0, &result, &[name]]);
         result
+    }
+    fn run_max(&self) -> usize {
+        self.run_max
     }
     fn take_written(&mut self) -> Digest {
         core::mem::replace(&mut self.written, Digest::ZERO)
