@@ -208,6 +208,14 @@ impl ClientTable {
         self.evict(client.identity);
     }
 
+    /// Whether nothing is evicted if so many sessions more of an identity, and so many bytes of replies, are recorded.
+    pub(crate) fn has_room(&self, identity: IdentityId, sessions: usize, reply_bytes: usize) -> bool {
+        let (sessions_max, reply_bytes_max) = self.quota(identity);
+        let (held, held_bytes) =
+            self.usage.get(&identity).map_or((0, 0), |usage| (usage.order.len(), usage.reply_bytes));
+        held + sessions <= sessions_max && held_bytes + reply_bytes as u64 <= reply_bytes_max
+    }
+
     fn evict(&mut self, identity: IdentityId) {
         let (sessions_max, reply_bytes_max) = self.quota(identity);
         let Some(usage) = self.usage.get_mut(&identity) else { return };

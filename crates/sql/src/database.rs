@@ -8,7 +8,7 @@ use crate::request::Request;
 use crate::roles::Role;
 use crate::service::Sql;
 use bezant_core::digest::Digest;
-use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, Operation, PageNumber, Service, one_by_one};
+use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, Operation, PageNumber, Service, in_turn};
 use bezant_core::services::kv::{Kv, KvOperation, KvResult};
 use bezant_core::wire::Wire;
 use bytes::Bytes;
@@ -44,12 +44,25 @@ impl Service for Database {
         }
     }
 
-    /// Gateways of both kinds may share a client, but no transaction.
+    /// What follows one another for the tables is executed together, whatever comes before and after it for the keys.
     fn execute_many(&mut self, operations: &[Operation]) -> Vec<Bytes> {
-        if operations.iter().all(|operation| Request::is_request(&operation.bytes)) {
-            return self.sql.execute_many(operations);
+        let is_sql = |operation: &Operation| Request::is_request(&operation.bytes);
+        let mut results = Vec::with_capacity(operations.len());
+        let mut end = 0;
+        for stretch in operations.chunk_by(|one, next| is_sql(one) == is_sql(next)) {
+            end += stretch.len();
+            if is_sql(&stretch[0]) {
+                self.sql.execute_together(&operations[..end], &mut results);
+            } else {
+                in_turn(&operations[..end], &mut results, |Operation { bytes, agreed }| {
+                    Some(self.execute(bytes, agreed))
+                });
+            }
+            if results.len() < end {
+                break;
+            }
         }
-        one_by_one(self, operations)
+        results
     }
 
     fn run_max(&self) -> usize {
@@ -103,6 +116,7 @@ mod tests {
     use super::*;
     use crate::{Response, Statement};
     use bezant_core::ids::PublicKey;
+    use bezant_core::service::one_by_one;
     use bezant_core::services::kv::{Condition, Until};
     use bezant_core::time::Instant;
     use std::collections::BTreeMap;
@@ -128,6 +142,36 @@ mod tests {
         );
         let read = Request::one(Statement::new("select * from t"));
         assert_eq!(other.query(&read.to_bytes(), &agreed.asker), database.query(&read.to_bytes(), &agreed.asker));
+    }
+
+    /// Each operation gets what it gets by itself, and those for the tables in between share their transactions.
+    #[test]
+    fn operations_for_keys_part_those_for_tables_and_nothing_else() {
+        let [mut together, mut apart] = [(); 2].map(|()| Database::new());
+        let agreed = Agreed { time: Instant(1_000_000), ..Agreed::default() };
+        let sql = |text: &str| Bytes::from(Request::one(Statement::new(text)).to_bytes());
+        let set = KvOperation::Set { key: "k".into(), value: "v".into(), condition: Condition::Always };
+        let create = sql("create table t(a)");
+        let mut operations = vec![sql("insert into t values (random())"); 9];
+        operations.insert(3, set.to_bytes().into());
+        operations.insert(6, Bytes::from_static(b"nonsense"));
+        let operations = Operation::of_bundle(&operations, &agreed);
+        together.execute(&create, &agreed);
+        apart.execute(&create, &agreed);
+        let transactions = |database: &mut Database| {
+            let mut count = 0;
+            database.save(&mut |number, page| {
+                let page = page.filter(|_| number == 0);
+                count = page.map_or(count, |page| u32::from_be_bytes([page[24], page[25], page[26], page[27]]));
+            });
+            count
+        };
+        let before = [&mut together, &mut apart].map(transactions);
+        let results = together.execute_many(&operations);
+        let alone = one_by_one(&mut apart, &operations);
+        let after = [&mut together, &mut apart].map(transactions);
+        assert_eq!(results, alone);
+        assert_eq!([after[0] - before[0], after[1] - before[1]], [3, 9]);
     }
 
     #[test]

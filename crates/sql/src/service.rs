@@ -262,7 +262,7 @@ impl Sql {
         response
     }
 
-    fn forget_old_scratches(&mut self) {
+    pub(crate) fn forget_old_scratches(&mut self) {
         let written = self.disk.pages().written();
         self.scratches.get_mut().forget_old(written);
     }
@@ -378,8 +378,8 @@ impl Service for Sql {
     }
 
     fn execute_many(&mut self, operations: &[Operation]) -> Vec<Bytes> {
-        let results = self.execute_together(operations);
-        self.forget_old_scratches();
+        let mut results = Vec::with_capacity(operations.len());
+        self.execute_together(operations, &mut results);
         results
     }
 

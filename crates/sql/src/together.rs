@@ -1,4 +1,4 @@
-//! The operations of a bundle, or of a run of requests, in one transaction, if each of them does what most do.
+//! The operations of a bundle, or of a run of requests, in as few transactions as they can share.
 //!
 //! A transaction costs more than a row: SQLite reads and writes page 1, keeps a copy of every page that it changes, and
 //! hands over each of them. 64 inserts in a row change the same few pages.
@@ -8,7 +8,7 @@
 //! 2. If all of them succeed, one commit makes them the state.
 //! 3. If one does not, or does something that outlives a transaction, all are undone: an error may undo only its own
 //!    request, and the schema and the members decide what comes after. Those before it are executed again, together,
-//!    then it by itself, and then what follows it. So each is executed twice at most, whoever is among them.
+//!    then it by itself, and then what follows it. So each is executed twice at most.
 //! 4. Who may not ask, and what is no request, gets its answer and disturbs nobody.
 //! 5. Where the schema has references that may stay unmet until a transaction ends, nobody tries: an unmet one is the
 //!    fault of whoever left it. SQLite counts those of a transaction, and a row that meets an old one makes the count
@@ -17,8 +17,8 @@
 //! Which of the two happens shows in the file, which counts its transactions. So it must depend on the state and the
 //! operations alone, at every replica. It does, but for what they cost, which depends on the past. For that the rule
 //! of [`crate::meter`] holds: who comes near a bound tries again on a database that has just been opened, which is the
-//! same everywhere; who comes near one there, executes one by one. So together they cost no more than half of what
-//! one operation may, in memory too.
+//! same everywhere. The operation that comes near one there is by itself, as one that fails. So together they cost no
+//! more than half of what one operation may, in memory too.
 
 use crate::engine::{Engine, Near, denied};
 use crate::moment::act;
@@ -32,32 +32,44 @@ use bytes::Bytes;
 /// What outlives a transaction: [`Sql`] keeps something of the schema and of the members.
 const OUTLASTS: u32 = act::WRITES_SCHEMA | act::WRITES_SYSTEM;
 
+/// What comes of operations that are executed together.
+enum Attempt {
+    /// They are the state, as many as there was room for.
+    Done,
+    /// This one cannot be with others: it fails, or does what outlives a transaction.
+    Fails(usize),
+    /// With this one they come near a bound.
+    Near(usize),
+    /// Each has to be by itself: references may stay unmet, or the file has no room for what they wrote.
+    Apart,
+}
+
 impl Sql {
-    /// Executes operations in as few transactions as it can. Results as of [`in_turn`].
-    pub(crate) fn execute_together(&mut self, operations: &[Operation]) -> Vec<Bytes> {
-        let mut results = Vec::with_capacity(operations.len());
+    /// Executes operations in as few transactions as they can share. Which, and results, as of [`in_turn`].
+    pub(crate) fn execute_together(&mut self, operations: &[Operation], results: &mut Vec<Bytes>) {
         let mut together = operations;
-        while results.len() < operations.len() && !self.defers() {
-            let attempt = self.attempt_together(together, &mut results).or_else(|Near| {
+        while results.len() < operations.len() {
+            let mut attempt = self.attempt_together(together, results);
+            if matches!(attempt, Attempt::Near(_)) {
                 self.reopen();
-                self.attempt_together(together, &mut results)
-            });
-            let Ok(fails) = attempt else { break };
-            together = match fails {
-                None if together.len() == operations.len() => return results,
-                Some(fails) if fails > results.len() => &operations[..fails],
-                _ => {
-                    let alone = results.len() + 1;
-                    self.execute_in_turn(&operations[..alone], &mut results);
-                    if results.len() < alone {
-                        return results;
-                    }
-                    operations
+                attempt = self.attempt_together(together, results);
+            }
+            let alone = match attempt {
+                Attempt::Done if together.len() == operations.len() => break,
+                Attempt::Fails(at) | Attempt::Near(at) if at > results.len() => {
+                    together = &operations[..at];
+                    continue;
                 }
+                Attempt::Done | Attempt::Fails(_) | Attempt::Near(_) => results.len() + 1,
+                Attempt::Apart => operations.len(),
             };
+            self.execute_in_turn(&operations[..alone], results);
+            if results.len() < alone {
+                break;
+            }
+            together = operations;
         }
-        self.execute_in_turn(operations, &mut results);
-        results
+        self.forget_old_scratches();
     }
 
     fn execute_in_turn(&mut self, operations: &[Operation], results: &mut Vec<Bytes>) {
@@ -76,12 +88,14 @@ impl Sql {
         defers
     }
 
-    /// Executes those of the operations that have no result yet in one transaction. If one of them cannot be executed
-    /// so, nothing was done, and this says which.
-    fn attempt_together(&mut self, operations: &[Operation], results: &mut Vec<Bytes>) -> Result<Option<usize>, Near> {
+    /// Executes those of the operations that have no result yet in one transaction, or does nothing.
+    fn attempt_together(&mut self, operations: &[Operation], results: &mut Vec<Bytes>) -> Attempt {
+        if self.defers() {
+            return Attempt::Apart;
+        }
         let before = results.len();
         let mut known = self.known.take();
-        let (mut near, mut acts) = (Ok(()), 0);
+        let (mut near, mut acts) = (false, 0);
         self.engine(&mut known, false).control("begin");
         let done = in_turn(operations, results, |Operation { bytes, agreed }| {
             let answer = |response: Response| Some(response.to_bytes().into());
@@ -97,15 +111,16 @@ impl Sql {
             let response = engine.execute_among_others(&request, agreed);
             acts |= engine.acts;
             self.remember(engine.done());
-            answer(response.map_err(|it| near = Err(it)).ok()??)
+            answer(response.map_err(|Near| near = true).ok()??)
         });
         let engine = self.engine(&mut known, false);
-        let fails = done.is_none().then_some(results.len());
-        // Nobody's fault: there is no room for all that they wrote.
-        if fails.is_none() && engine.commit(0).is_err() {
-            near = Err(Near);
-        }
-        if fails.is_some() || near.is_err() {
+        let attempt = match done {
+            None if near => Attempt::Near(results.len()),
+            None => Attempt::Fails(results.len()),
+            Some(()) if engine.commit(0).is_err() => Attempt::Apart,
+            Some(()) => Attempt::Done,
+        };
+        if !matches!(attempt, Attempt::Done) {
             results.truncate(before);
         }
         engine.undo();
@@ -113,7 +128,7 @@ impl Sql {
         if acts & act::WRITES_SCHEMA != 0 {
             self.reopen();
         }
-        near.map(|()| fails)
+        attempt
     }
 }
 

@@ -89,7 +89,7 @@ impl<S: Service> Estate<S> {
                 continue;
             }
             let history = self.meta.history.chain(request.digest());
-            let refused = self.refused_in_batch();
+            let refused = self.refused_in_batch(request);
             let outcome = self.execute_new(cluster, ordered.batch.proposal(), request, history, refused);
             answer(request, &outcome, true);
             self.note(request, outcome);

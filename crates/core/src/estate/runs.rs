@@ -6,7 +6,9 @@
 //! # Steps
 //! * Runs 1. *Gather.* A run is as long as it can be: requests for one new operation each, of different clients, that
 //!   nothing keeps from being executed. What else there is (bundles, JOIN, LEAVE and CLOSE, ordered queries) is
-//!   executed by itself. So runs follow from the batch and the state before it, and are the same everywhere.
+//!   executed by itself. A run ends before a request that would be too late if those before it were recorded: an
+//!   identity without room for all of them evicts sessions on the way. So runs follow from the batch and the state
+//!   before it, and execute what would be executed one by one, with the same results.
 //! * Runs 2. *Execute.* The service gives results up to the first for which there is no more room. With the next
 //!   request a new run begins.
 //! * Runs 3. *Effects.* What was written is known of all of them together. The chain of effects has a link for each
@@ -16,28 +18,32 @@
 //! # Disputes
 //! A request of a run that does something else at each replica shows in its own link by its result, and in the last
 //! link by what it wrote: the dispute may name another one than the culprit ([`crate::dissent`]). Therefore:
-//! * Runs 4. Where a ruling names a request of a run, those before it are executed one by one. It is refused as
-//!   [`Undone`](Refusal::Undone) rather than [`Disputed`](Refusal::Disputed): its client asks for it again by itself.
+//! * Runs 4. Where a ruling names a request that is gathered into a run, those before it are executed one by one. It is
+//!   refused as [`Undone`](Refusal::Undone) rather than [`Disputed`](Refusal::Disputed): its client asks for it again
+//!   by itself.
 //! * Runs 5. For [`ALONE`] positions after that, each request is executed by itself. Who is disputed there is named
 //!   rightly, and refused.
 //!
-//! *Nobody loses an answer.* Replies of a run have the effects after it, so nobody was told a result of a run that is
-//! disputed, wherever in it. If it was not a run that was disputed, but a request by itself, what stands before it has
-//! the same results as ever, and nobody was told one of the request itself.
+//! *Nobody loses an answer.* Nobody was told a result of the request that is named. If it was executed with others, nor
+//! was anybody told one of theirs, since all replies of a run have the effects after it. If it was not, because there
+//! was no room for all results, those before it have the same results one by one.
+//! *The culprit is found*, unless more than [`ALONE`] requests are executed until it is asked for again.
 
 use super::{Estate, Meta};
 use crate::batch::Ordered;
 use crate::clients::Entry;
 use crate::cluster::Cluster;
 use crate::digest::Digest;
-use crate::dissent::BLOCK;
 use crate::message::{Outcome, Refusal, Request};
-use crate::service::{Agreed, Operation, Seed, Service, bounded};
+use crate::service::{Agreed, Operation, RESULT_BYTES_MAX, RESULTS_BYTES_MAX, Seed, Service, bounded};
 use alloc::vec::Vec;
 
 /// Positions after a request that was refused for the sake of a ruling at which there are no runs. Clients ask again at
-/// once; until their requests come, others are executed.
-pub(super) const ALONE: u64 = 4 * BLOCK as u64;
+/// once. Until their requests are executed, all may be that wait, and those that come while they are on their way.
+pub(super) const ALONE: u64 = 1 << 16;
+
+/// The most bytes that the results of a run have.
+const REPLY_BYTES_MAX: usize = RESULTS_BYTES_MAX + RESULT_BYTES_MAX;
 
 impl<S: Service> Estate<S> {
     /// Runs 1 and 4: how many of these requests, which follow one another, are to be executed together; none if there
@@ -48,15 +54,15 @@ impl<S: Service> Estate<S> {
         if most < 2 || position < alone {
             return 0;
         }
+        let mut sessions = 0;
         let fits = |(place, request): &(usize, &&Request)| {
-            let is_other = request.client.identity.is_joining()
-                || request.is_close()
-                || request.is_leave()
-                || request.is_bundle()
-                || request.is_ordered_query();
-            !is_other
+            let (before, client) = (&requests[..*place], request.client);
+            sessions += usize::from(self.clients.last(client).is_none());
+            is_plain(request)
                 && request.operation.len() <= cluster.limits.operation_bytes_max
-                && requests[..*place].iter().all(|before| before.client != request.client)
+                && before.iter().all(|before| before.client != client)
+                && (before.iter().all(|before| before.client.identity != client.identity)
+                    || self.clients.has_room(client.identity, sessions, REPLY_BYTES_MAX))
                 && self.settled(request).is_none()
                 && self.shut(request).is_none()
         };
@@ -109,10 +115,20 @@ impl<S: Service> Estate<S> {
     }
 
     /// Dissent 5 and Runs 4: why the next request of a batch is not executed, if a ruling says so.
-    pub(super) fn refused_in_batch(&self) -> Option<Refusal> {
-        let may_be_of_a_run = self.service.run_max() > 1 && self.meta.position >= self.meta.alone;
+    pub(super) fn refused_in_batch(&self, request: &Request) -> Option<Refusal> {
+        let may_be_of_a_run = self.service.run_max() > 1 && self.meta.position >= self.meta.alone && is_plain(request);
         self.refused().map(|refusal| if may_be_of_a_run { Refusal::Undone } else { refusal })
     }
+}
+
+/// Whether it asks for one operation of the service that may write.
+fn is_plain(request: &Request) -> bool {
+    let is_other = request.client.identity.is_joining()
+        || request.is_close()
+        || request.is_leave()
+        || request.is_bundle()
+        || request.is_ordered_query();
+    !is_other
 }
 
 #[cfg(test)]
@@ -121,13 +137,15 @@ mod tests {
     use crate::auth::PublicKeys;
     use crate::batch::{Batch, Entry as Item};
     use crate::clients::Freshness;
+    use crate::cluster::Limits;
     use crate::estate::Ruled;
     use crate::history::{Boundary, Log};
     use crate::ids::{ClientId, IdentityId, Sequence, Timestamp, View};
     use crate::joining::CONTROL_SESSION;
     use crate::message::bundle::pack;
-    use crate::service::{Asker, BadState, NotReadOnly, PageNumber, Proposal, RESULTS_BYTES_MAX, one_by_one};
+    use crate::service::{Asker, BadState, NotReadOnly, PageNumber, Proposal, one_by_one};
     use crate::services::Counter;
+    use crate::testing::Random;
     use crate::testing::net::{INSTANCE, cluster};
     use alloc::sync::Arc;
     use alloc::vec;
@@ -176,14 +194,22 @@ mod tests {
     }
 
     fn open(run_max: usize) -> (Cluster, Estate<Together>) {
-        let cluster = cluster(4, Default::default(), Default::default());
+        open_with(run_max, Limits::default())
+    }
+
+    fn open_with(run_max: usize, limits: Limits) -> (Cluster, Estate<Together>) {
+        let cluster = cluster(4, Default::default(), limits);
         let service = Together { run_max, ..Together::default() };
         let estate = Estate::new(&cluster, &PublicKeys::default(), service);
         (cluster, estate)
     }
 
     fn request(session: u32, timestamp: u64, operation: &[u8]) -> Request {
-        let client = ClientId { identity: IdentityId(1), session };
+        request_of(IdentityId(1), session, timestamp, operation)
+    }
+
+    fn request_of(identity: IdentityId, session: u32, timestamp: u64, operation: &[u8]) -> Request {
+        let client = ClientId { identity, session };
         Request::new(INSTANCE, client, Timestamp(timestamp), false, Bytes::copy_from_slice(operation))
     }
 
@@ -265,6 +291,35 @@ mod tests {
         assert_eq!((calls(&estate), estate.position()), (vec![8, 5], 8));
         assert_eq!(results[7].as_ref(), 7u64.to_le_bytes());
         assert!(effects[0] == effects[2] && effects[2] != effects[3] && effects[3] == effects[7]);
+    }
+
+    /// Whatever the sessions of an identity are that are evicted on the way.
+    #[test]
+    fn what_is_executed_together_is_what_would_be_executed_one_by_one() {
+        let mut runs = 0;
+        for seed in 0..300 {
+            let limits = Limits { sessions_per_identity_max: 1 + seed as usize % 4, ..Limits::default() };
+            let [mut alone, mut together] = [1, 64].map(|run_max| open_with(run_max, limits.clone()));
+            let mut random = Random::new(seed);
+            for _ in 0..6 {
+                let request = |_| {
+                    let (identity, session) = (IdentityId(1 + random.below(2) as u32), random.below(6) as u32);
+                    request_of(identity, session, 1 + random.below(9) as u64, &Counter::add(1))
+                };
+                let batch: Vec<Request> = (0..8).map(request).collect();
+                let outcomes = [&mut alone, &mut together].map(|(cluster, estate)| {
+                    let what = |outcome: &Outcome| match outcome {
+                        Outcome::Done { result, .. } => Ok(result.clone()),
+                        other => Err(other.clone()),
+                    };
+                    execute(cluster, estate, &batch).iter().map(what).collect::<Vec<_>>()
+                });
+                assert_eq!(outcomes[0], outcomes[1], "seed {seed}");
+                assert_eq!(alone.1.history(), together.1.history());
+                runs += calls(&together.1).len();
+            }
+        }
+        assert!(runs > 500, "{runs} runs");
     }
 
     #[test]
