@@ -167,13 +167,15 @@ struct Connection<'a, T> {
     /// What it must be encrypted with.
     tls: Option<&'a Tls>,
     input: BytesMut,
+    /// Where a read puts what there is.
+    chunk: Vec<u8>,
     output: Output,
 }
 
 impl<'a, T: Read + Write> Connection<'a, T> {
     fn new(number: u32, stream: T, tls: Option<&'a Tls>) -> Self {
         let stream = Channel::new(stream);
-        Self { number, stream, tls, input: BytesMut::new(), output: Output::default() }
+        Self { number, stream, tls, input: BytesMut::new(), chunk: vec![0; READ_BYTES], output: Output::default() }
     }
 
     /// `begun` is called once the client has said who it is and shown that it knows the password.
@@ -373,16 +375,16 @@ impl<'a, T: Read + Write> Connection<'a, T> {
 
     /// Reads what there is. `false`: there will be nothing more.
     fn fill(&mut self) -> io::Result<bool> {
-        let before = self.input.len();
-        self.input.resize(before + READ_BYTES, 0);
-        let read = loop {
-            match self.stream.read(&mut self.input[before..]) {
+        loop {
+            match self.stream.read(&mut self.chunk) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => break other,
+                read => {
+                    let count = read?;
+                    self.input.extend_from_slice(&self.chunk[..count]);
+                    return Ok(count > 0);
+                }
             }
-        };
-        self.input.truncate(before + read.as_ref().map_or(0, |count| *count));
-        read.map(|count| count > 0)
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
