@@ -25,7 +25,7 @@ const WRITER: u32 = act::WRITES_ROWS | act::WRITES_SCHEMA | act::ALTERS_TABLES |
 const ALL: u32 = WRITER | act::WRITES_SYSTEM;
 
 /// The most requests in a transaction: as many as a bundle may have operations.
-pub(crate) const RUN_MAX: usize = bezant_core::message::bundle::BUNDLE_OPERATIONS_MAX;
+const RUN_MAX: usize = bezant_core::message::bundle::BUNDLE_OPERATIONS_MAX;
 
 /// Pages that SQLite keeps beside those of the file, in KiB.
 const CACHE_KIB: u32 = 8 << 10;

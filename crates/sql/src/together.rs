@@ -8,7 +8,8 @@
 //! 2. If all of them succeed, one commit makes them the state.
 //! 3. If one does not, or does something that outlives a transaction, all are undone: an error may undo only its own
 //!    request, and the schema and the members decide what comes after. Those before it are executed again, together,
-//!    then it by itself, and then what follows it. So each is executed twice at most.
+//!    then it by itself, and then what follows it. So each is executed twice at most, and where they come near a bound
+//!    (see below) once or twice more.
 //! 4. Who may not ask, and what is no request, gets its answer and disturbs nobody.
 //! 5. Where the schema has references that may stay unmet until a transaction ends, nobody tries: an unmet one is the
 //!    fault of whoever left it. SQLite counts those of a transaction, and a row that meets an old one makes the count
