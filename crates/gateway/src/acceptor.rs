@@ -1,6 +1,7 @@
 //! The sockets of a gateway: one thread a connection, everything bounded.
 
 use crate::endpoint::Endpoint;
+use crate::patience::be_patient;
 use crate::stream::Stream;
 use crate::unix::{self, SocketFile};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -261,6 +262,7 @@ fn begin<H: Host>(
     }
     let (for_thread, host, stream) = (Arc::clone(connections), Arc::clone(host), Arc::clone(stream));
     let serve = move || {
+        be_patient();
         // An error is the client's going away.
         let _ = host.serve(number, &stream, &peer);
         for_thread.open().remove(&number);

@@ -11,6 +11,7 @@ mod door;
 mod endpoint;
 mod local;
 pub mod password;
+mod patience;
 pub mod redis;
 mod store;
 pub mod stream;

@@ -5,48 +5,48 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 
 #[derive(Debug, Default)]
 struct State {
     /// Whether the connection is carrying something out. A wish that comes too late is for nothing.
     busy: bool,
     wished: bool,
+    /// The thread that waits.
+    waiting: Option<Thread>,
 }
 
 /// Whether the client of one connection wants no answer any more.
 #[derive(Debug, Default)]
-pub struct Cancel {
-    state: Mutex<State>,
-    changed: Condvar,
-}
+pub struct Cancel(Mutex<State>);
 
-/// Wakes whoever waits.
-struct Waking(Arc<Cancel>);
+/// Wakes whoever waits, and needs no lock for it: an answer comes for each of hundreds of threads in one go.
+struct Waking(Thread);
 
 impl Wake for Waking {
     fn wake(self: Arc<Self>) {
-        // With the lock, so that nobody is between looking and waiting.
-        let _state = self.0.state();
-        self.0.changed.notify_all();
+        self.0.unpark();
     }
 }
 
 impl Cancel {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// From now on a wish is for what the connection does, or nothing any more and forgotten.
     pub(crate) fn set_busy(&self, busy: bool) {
-        *self.state() = State { busy, wished: false };
+        *self.state() = State { busy, wished: false, waiting: None };
     }
 
     fn wish(&self) {
         let mut state = self.state();
         state.wished = state.busy;
-        self.changed.notify_all();
+        if let Some(thread) = &state.waiting {
+            thread.unpark();
+        }
     }
 
     /// Whether there is a wish, which is fulfilled with that.
@@ -55,18 +55,20 @@ impl Cancel {
     }
 
     /// Waits until `poll` has something; `None` if the wish came first.
-    pub fn wait<T>(self: &Arc<Self>, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Option<T> {
-        let waker = Waker::from(Arc::new(Waking(Arc::clone(self))));
+    pub fn wait<T>(&self, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Option<T> {
+        let thread = thread::current();
+        self.state().waiting = Some(thread.clone());
+        let waker = Waker::from(Arc::new(Waking(thread)));
         let mut context = Context::from_waker(&waker);
-        let mut state = self.state();
         loop {
             if let Poll::Ready(value) = poll(&mut context) {
                 return Some(value);
             }
-            if std::mem::take(&mut state.wished) {
+            if self.take() {
                 return None;
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            // Returns at once if somebody has woken this thread since it last waited.
+            thread::park();
         }
     }
 }
@@ -146,7 +148,7 @@ mod tests {
         let cancel = Arc::<Cancel>::default();
         cancel.set_busy(true);
         assert_eq!(cancel.wait(|_| Poll::Ready(3)), Some(3));
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             let waiting = scope.spawn(|| cancel.wait(|_| Poll::<()>::Pending));
             cancel.wish();
             assert_eq!(waiting.join().unwrap(), None);

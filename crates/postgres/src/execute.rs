@@ -310,7 +310,7 @@ impl Executor {
     /// A statement in SQLite's words, as the tables are for it.
     fn translate(&mut self, sql: &str, types: &[u32]) -> Result<Arc<Translation>, PgError> {
         let zone = self.settings.zone();
-        self.translators.translate(sql, types, &zone, &mut self.link, self.transaction.as_mut())
+        self.translators.translate(sql, types, zone, &mut self.link, self.transaction.as_mut())
     }
 
     /// The types of the parameters of a statement: those that the client says, and for the rest those that the
@@ -386,7 +386,7 @@ impl Executor {
 
     /// Statements in SQLite's words, each as the tables are behind those before it.
     fn translate_all(&mut self, plans: &[(String, Tag)]) -> Result<(Vec<Arc<Translation>>, Vec<Statement>), PgError> {
-        let zone = self.settings.zone();
+        let zone = self.settings.zone().to_owned();
         let (mut translations, mut statements) = (Vec::new(), Vec::new());
         for (sql, _) in plans {
             let translation = self.translators.translate_after(sql, &zone, &mut self.link, &statements)?;

@@ -80,22 +80,65 @@ const FIXED: &[&str] = &[
 ];
 
 /// The settings of one connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Settings {
     changed: BTreeMap<String, String>,
+    meant: Meant,
+}
+
+/// What every statement looks at, kept ready.
+#[derive(Debug)]
+struct Meant {
+    zone: String,
+    offset: i32,
+    is_read_only: bool,
+    shows_provenance: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let changed = BTreeMap::new();
+        let meant = Meant::of(&changed);
+        Self { changed, meant }
+    }
+}
+
+impl Meant {
+    fn of(changed: &BTreeMap<String, String>) -> Self {
+        let is = |name: &str| value(changed, name).unwrap_or_default();
+        let zone = zone(is("timezone")).unwrap_or_else(|_| "UTC".into());
+        Self {
+            offset: offset(&zone),
+            zone,
+            is_read_only: is(READ_ONLY_BY_DEFAULT) == "on",
+            shows_provenance: matches!(is("bezant.provenance"), "on" | "true" | "1"),
+        }
+    }
+}
+
+/// The value of a setting; `None`: there is no such setting.
+fn value<'a>(changed: &'a BTreeMap<String, String>, name: &str) -> Option<&'a str> {
+    let default = || DEFAULTS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| *value);
+    changed.get(&name.to_ascii_lowercase()).map(String::as_str).or_else(default)
+}
+
+/// By how many seconds the clocks of a time zone, as [`zone`] says it, are before those of UTC.
+fn offset(zone: &str) -> i32 {
+    let Some((hours, minutes)) = zone.split_once(':') else { return 0 };
+    let seconds = |text: &str, each: i32| text.trim_start_matches(['+', '-']).parse().unwrap_or(0) * each;
+    let offset = seconds(hours, 3_600) + seconds(minutes, 60);
+    if zone.starts_with('-') { -offset } else { offset }
 }
 
 impl Settings {
     /// The value of a setting; `None`: there is no such setting.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        let lower = name.to_ascii_lowercase();
-        let default = || DEFAULTS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| *value);
-        self.changed.get(&lower).map(String::as_str).or_else(default)
+        value(&self.changed, name)
     }
 
     /// Whether answers come with a notice about who vouched for them.
-    pub(crate) fn shows_provenance(&self) -> bool {
-        matches!(self.get("bezant.provenance"), Some("on" | "true" | "1"))
+    pub(crate) const fn shows_provenance(&self) -> bool {
+        self.meant.shows_provenance
     }
 
     /// Changes a setting.
@@ -124,26 +167,23 @@ impl Settings {
         } else {
             self.changed.insert(name, value.into());
         }
+        self.meant = Meant::of(&self.changed);
         Ok(())
     }
 
     /// The time zone, as the replicas take it.
-    pub(crate) fn zone(&self) -> String {
-        self.get("timezone").and_then(|text| zone(text).ok()).unwrap_or_else(|| "UTC".into())
+    pub(crate) fn zone(&self) -> &str {
+        &self.meant.zone
     }
 
     /// By how many seconds the clocks of the time zone are before those of UTC.
-    pub(crate) fn offset(&self) -> i32 {
-        let zone = self.zone();
-        let Some((hours, minutes)) = zone.split_once(':') else { return 0 };
-        let seconds = |text: &str, each: i32| text.trim_start_matches(['+', '-']).parse().unwrap_or(0) * each;
-        let offset = seconds(hours, 3_600) + seconds(minutes, 60);
-        if zone.starts_with('-') { -offset } else { offset }
+    pub(crate) const fn offset(&self) -> i32 {
+        self.meant.offset
     }
 
     /// Whether transactions only read unless they say otherwise.
-    pub(crate) fn is_read_only(&self) -> bool {
-        self.get(READ_ONLY_BY_DEFAULT) == Some("on")
+    pub(crate) const fn is_read_only(&self) -> bool {
+        self.meant.is_read_only
     }
 
     /// A setting that does not change may be set to what it is.
@@ -169,6 +209,7 @@ impl Settings {
             Some(name) => _ = self.changed.remove(&name.to_ascii_lowercase()),
             None => self.changed.clear(),
         }
+        self.meant = Meant::of(&self.changed);
     }
 
     /// What SHOW shows: the heading and the lines.
@@ -309,7 +350,8 @@ mod tests {
         }
         let mut settings = Settings::default();
         settings.set("TimeZone", "-05:30").unwrap();
-        assert_eq!((settings.get("timezone"), settings.zone().as_str()), (Some("-05:30"), "+05:30"));
+        assert_eq!((settings.get("timezone"), settings.zone()), (Some("-05:30"), "+05:30"));
+        assert_eq!(settings.offset(), 5 * 3_600 + 30 * 60);
         assert_eq!(settings.set("timezone", "Europe/Berlin").unwrap_err().sqlstate, "22023");
         settings.reset(Some("timezone"));
         assert_eq!(settings.zone(), "UTC");

@@ -6,8 +6,9 @@ use bytes::Bytes;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 
 /// Names an operation that was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -146,14 +147,21 @@ struct State {
 }
 
 #[derive(Debug, Default)]
-struct Slot {
-    state: Mutex<State>,
-    done: Condvar,
-}
+struct Slot(Mutex<State>);
 
 impl Slot {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Wakes a thread that waits. A condition variable would ask the system to wake somebody for every call, also where
+/// nobody waits.
+struct Parked(Thread);
+
+impl Wake for Parked {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
     }
 }
 
@@ -182,11 +190,11 @@ impl Call {
     /// # Errors
     /// [`CallError`].
     pub fn wait_vouched(self) -> CallResult {
-        let mut state = self.0.lock();
+        let waker = Waker::from(Arc::new(Parked(thread::current())));
         loop {
-            match state.result.take() {
-                Some(result) => return result,
-                None => state = self.0.done.wait(state).unwrap_or_else(PoisonError::into_inner),
+            match self.poll_vouched(&mut Context::from_waker(&waker)) {
+                Poll::Ready(result) => return result,
+                Poll::Pending => thread::park(),
             }
         }
     }
@@ -200,7 +208,10 @@ impl Call {
         match state.result.take() {
             Some(result) => Poll::Ready(result),
             None => {
-                state.waker = Some(context.waker().clone());
+                match &mut state.waker {
+                    Some(waker) => waker.clone_from(context.waker()),
+                    none => *none = Some(context.waker().clone()),
+                }
                 Poll::Pending
             }
         }
@@ -230,7 +241,6 @@ impl Completer {
         state.result = Some(result);
         let waker = state.waker.take();
         drop(state);
-        slot.done.notify_all();
         if let Some(waker) = waker {
             waker.wake();
         }
