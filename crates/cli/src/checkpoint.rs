@@ -127,7 +127,7 @@ impl Fresh {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let client = client::connect(options).map_err(failed)?;
         let since = Timestamp(now.as_micros() as u64);
-        let one_at_a_time = matches!(config.protocol, Protocol::Pbft | Protocol::Unreplicated);
+        let one_at_a_time = config.protocol.is_one_order() || config.protocol == Protocol::Unreplicated;
         let fresh = Self { client, identity, first_session, since, one_at_a_time };
         fresh.ask(1)?;
         Ok(fresh)

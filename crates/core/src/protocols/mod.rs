@@ -1,6 +1,7 @@
 //! The protocols, side by side. Each folder opens with the paper: what it is for, numbered steps, why it is safe,
 //! where we deviate and why, and what it costs.
 
+pub mod aardvark;
 pub mod backup;
 pub mod chain;
 pub mod pbft;

@@ -258,6 +258,21 @@ impl Pool {
         self.unproposed.len()
     }
 
+    /// The ticket of the one that has waited longest of those not proposed in the current view, and whose it is.
+    pub(in crate::protocols) fn oldest_unproposed(&self) -> Option<(u64, ClientId)> {
+        self.unproposed.first_key_value().map(|(ticket, client)| (*ticket, *client))
+    }
+
+    /// The ticket of the next request that comes. Tickets grow.
+    pub(in crate::protocols) const fn next_ticket(&self) -> u64 {
+        self.next_ticket
+    }
+
+    /// Whether one is watched and not proposed in the current view.
+    pub(in crate::protocols) fn has_watched_to_propose(&self) -> bool {
+        self.watched.keys().any(|ticket| self.unproposed.contains_key(ticket))
+    }
+
     /// A new view begins: nothing is proposed in it yet, and whatever is watched is passed on once more.
     pub(in crate::protocols) fn forget_proposals(&mut self) {
         self.waiting.values_mut().for_each(|waiting| waiting.passed_on_by.clear());

@@ -13,7 +13,7 @@ use crate::protocols::ring_resilient::client::RingResilientClient;
 use crate::protocols::speculative::{Asking, ClientHalf, Settled};
 use crate::protocols::zlight::client::ZLightClient;
 use crate::replicas::Replicas;
-use crate::schedule::Part;
+use crate::schedule::{Order, Part};
 use crate::time::Duration;
 
 /// The half of a part; of a single server, that of a Backup.
@@ -24,7 +24,8 @@ pub(crate) fn half_of(part: Part) -> &'static dyn ClientHalf {
         Part::Chain => &ChainClient,
         Part::RingFast => &RingFastClient,
         Part::RingResilient => &RingResilientClient,
-        Part::Backup(_) | Part::Unreplicated => &BackupClient,
+        Part::Backup(Order::Aardvark) => &BackupClient { asks_all: true },
+        Part::Backup(Order::Pbft) | Part::Unreplicated => &BackupClient { asks_all: false },
         #[cfg(test)]
         Part::Sample => &crate::protocols::sample::SampleClient,
     }

@@ -96,7 +96,7 @@ impl<S: Service> Instance<S> {
             Part::Chain => Self::Chain(Box::new(Chain::open(what, me, ledger))),
             Part::RingFast => Self::RingFast(Box::new(RingFast::open(what, ledger))),
             Part::RingResilient => Self::RingResilient(Box::new(RingResilient::open(cluster, what, ledger))),
-            Part::Backup(Order::Pbft) => Self::Pbft(Box::new(Backup::open(what, ledger, !speaks))),
+            Part::Backup(Order::Pbft | Order::Aardvark) => Self::Pbft(Box::new(Backup::open(what, ledger, !speaks))),
             Part::Unreplicated => Self::Unreplicated(Box::new(Unreplicated::open(what, ledger))),
             #[cfg(test)]
             Part::Sample => Self::Sample(Box::new(crate::protocols::sample::Sample::open(what, ledger))),

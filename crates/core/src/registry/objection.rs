@@ -11,10 +11,10 @@ pub(crate) const LONG: usize = FRAME_BYTES_MAX - FRAME_BYTES_MAX / 16;
 /// Why this cluster cannot run this part, in words.
 pub(crate) fn objection_to(part: Part, cluster: &Cluster) -> Option<&'static str> {
     match part {
-        Part::Backup(Order::Pbft) if !NewView::fits(cluster, LONG) => {
+        Part::Backup(Order::Pbft | Order::Aardvark) if !NewView::fits(cluster, LONG) => {
             Some("a view change is longer than a message may be: set a lower checkpoint_interval")
         }
-        Part::Backup(Order::Pbft) if PrePrepare::bytes_max(cluster) > LONG as u64 => {
+        Part::Backup(Order::Pbft | Order::Aardvark) if PrePrepare::bytes_max(cluster) > LONG as u64 => {
             Some("a batch is longer than a message may be: set a lower batch_requests_max or batch_bytes_max")
         }
         Part::Quorum

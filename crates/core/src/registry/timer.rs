@@ -34,9 +34,10 @@ pub enum ReplicaTimer {
 
 impl ReplicaTimer {
     /// Those that mean nothing once their instance is over.
-    pub(crate) const OF_INSTANCES: [Self; 11] = [
+    pub(crate) const OF_INSTANCES: [Self; 12] = [
         Self::Pbft(PbftTimer::View),
         Self::Pbft(PbftTimer::Status),
+        Self::Pbft(PbftTimer::Watch),
         Self::Transfer,
         Self::Opening,
         Self::Checkpoint,

@@ -44,6 +44,8 @@ pub enum Part {
 pub enum Order {
     /// [`crate::protocols::pbft`].
     Pbft,
+    /// PBFT, whose primaries are watched: [`crate::protocols::aardvark`].
+    Aardvark,
 }
 
 /// How an instance ends: which abort reports prove it, and which history the next one begins with
@@ -62,8 +64,15 @@ pub enum Ending {
 
 impl Part {
     /// What a schedule may name.
-    const ALL: [Self; 6] =
-        [Self::Quorum, Self::ZLight, Self::Chain, Self::RingFast, Self::RingResilient, Self::Backup(Order::Pbft)];
+    const ALL: [Self; 7] = [
+        Self::Quorum,
+        Self::ZLight,
+        Self::Chain,
+        Self::RingFast,
+        Self::RingResilient,
+        Self::Backup(Order::Pbft),
+        Self::Backup(Order::Aardvark),
+    ];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
@@ -74,6 +83,7 @@ impl Part {
             Self::RingFast => "ring-fast",
             Self::RingResilient => "ring-resilient",
             Self::Backup(Order::Pbft) => "backup(pbft)",
+            Self::Backup(Order::Aardvark) => "backup(aardvark)",
             Self::Unreplicated => "unreplicated",
             #[cfg(test)]
             Self::Sample => "sample",

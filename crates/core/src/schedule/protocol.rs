@@ -10,6 +10,8 @@ pub enum Protocol {
     /// One Backup over PBFT that lasts for ever.
     #[default]
     Pbft,
+    /// One Backup over Aardvark that lasts for ever.
+    Aardvark,
     /// Quorum, and Backup where it aborts.
     Quorum,
     /// ZLight, and Backup where it aborts.
@@ -32,6 +34,7 @@ impl Protocol {
     /// Every composition that has a name.
     pub const ALL: &'static [Self] = &[
         Self::Pbft,
+        Self::Aardvark,
         Self::Quorum,
         Self::ZLight,
         Self::Chain,
@@ -45,6 +48,7 @@ impl Protocol {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pbft => "pbft",
+            Self::Aardvark => "aardvark",
             Self::Quorum => "quorum",
             Self::ZLight => "zlight",
             Self::Chain => "chain",
@@ -61,6 +65,7 @@ impl Protocol {
         const BACKUP: Part = Part::Backup(Order::Pbft);
         match self {
             Self::Pbft => const { Schedule::of(&[BACKUP]) },
+            Self::Aardvark => const { Schedule::of(&[Part::Backup(Order::Aardvark)]) },
             Self::Quorum => const { Schedule::of(&[Part::Quorum, BACKUP]) },
             Self::ZLight | Self::Azyzzyva => const { Schedule::of(&[Part::ZLight, BACKUP]) },
             Self::Chain => const { Schedule::of(&[Part::Chain, BACKUP]) },
@@ -71,10 +76,15 @@ impl Protocol {
         }
     }
 
+    /// Whether it is a total order that lasts for ever, and nothing besides.
+    pub const fn is_one_order(self) -> bool {
+        matches!(self, Self::Pbft | Self::Aardvark)
+    }
+
     /// Whether its instances hand on to one another; else there is one, which lasts for ever.
     pub const fn hands_on(self) -> bool {
         match self {
-            Self::Pbft | Self::Unreplicated => false,
+            Self::Pbft | Self::Aardvark | Self::Unreplicated => false,
             Self::Quorum
             | Self::ZLight
             | Self::Chain
@@ -90,9 +100,9 @@ impl Protocol {
         self.schedule().parts().iter().all(|part| part.lets_clients_join())
     }
 
-    /// Whether PBFT orders in it, alone or as a Backup: then rulings can be ordered as well ([`crate::dissent`]).
+    /// Whether PBFT orders in it, watched or not, alone or as a Backup: then rulings can be ordered as well ([`crate::dissent`]).
     pub fn orders_by_pbft(self) -> bool {
-        self.schedule().parts().contains(&Part::Backup(Order::Pbft))
+        self.schedule().parts().iter().any(|part| matches!(part, Part::Backup(Order::Pbft | Order::Aardvark)))
     }
 }
 

@@ -268,8 +268,9 @@ const PATIENCE: Kind = Kind::Number { min: 0, max: 64, unit: "times" };
 const IDENTITY: Kind = Kind::Number { min: 0, max: IdentityId::PINNED_MAX.0 as u64, unit: "identity" };
 
 pub(super) const PROTOCOLS: &[&str] =
-    &["pbft", "quorum", "zlight", "chain", "azyzzyva", "aliph", "ring", "unreplicated"];
-pub(super) const PARTS: &[&str] = &["quorum", "zlight", "chain", "ring-fast", "ring-resilient", "backup(pbft)"];
+    &["pbft", "aardvark", "quorum", "zlight", "chain", "azyzzyva", "aliph", "ring", "unreplicated"];
+pub(super) const PARTS: &[&str] =
+    &["quorum", "zlight", "chain", "ring-fast", "ring-resilient", "backup(pbft)", "backup(aardvark)"];
 pub(super) const QUOTAS: &[&str] = &["exponential", "fixed", "flattened"];
 pub(super) const CLIENT_AUTHS: &[&str] = &["mac", "hybrid", "signature"];
 pub(super) const CHANNELS: &[&str] = &["tls", "plain"];
@@ -288,13 +289,15 @@ const CLUSTER: &[Row] = &[
     ("f", F, Some("the most that the number of replicas allows"),
         "How many replicas may lie, crash or be taken over at the same time: 3·f + 1 replicas are needed."),
     ("protocol", Kind::Choice(PROTOCOLS), Some("\"pbft\""),
-        "The protocol that orders requests. \"quorum\", \"zlight\" (or \"azyzzyva\") and \"chain\" hand over to PBFT \
+        "The protocol that orders requests. \"aardvark\" is PBFT whose primaries have to be as fast as those before \
+         them. \"quorum\", \"zlight\" (or \"azyzzyva\") and \"chain\" hand over to PBFT \
          for a while whenever something is wrong; \"aliph\" is quorum at low load, then chain, then PBFT; \"ring\", \
          for big requests, has a mode of its own instead of PBFT. \
          \"unreplicated\" is one server without any protection, as a yardstick."),
     ("schedule", Kind::Schedule, Some("as `protocol` says"),
         "Your own composition instead of a `protocol`: the parts follow one another in this order, and then again from \
-         the start. One of them must be \"backup(pbft)\" or \"ring-resilient\", which go on when a replica is down."),
+         the start. One of them must be \"backup(pbft)\", \"backup(aardvark)\" or \"ring-resilient\", which go on when a \
+         replica is down."),
     ("backup_quota", Kind::Choice(QUOTAS), Some("\"exponential\""),
         "How many requests a \"backup(pbft)\" or \"ring-resilient\" answers before the next part has its turn. \
          \"fixed\": always `backup_requests`. \"exponential\": twice as many each time, and again few after some \

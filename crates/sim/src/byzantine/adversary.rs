@@ -4,7 +4,7 @@ use bezant_core::schedule::{Order, Part, Protocol};
 use std::fmt;
 
 /// Where there are primaries, views and certificates of checkpoints.
-const PBFT: &[Part] = &[Part::Backup(Order::Pbft)];
+const PBFT: &[Part] = &[Part::Backup(Order::Pbft), Part::Backup(Order::Aardvark)];
 /// Where requests go from one replica to the next before anybody answers.
 const HOPS: &[Part] = &[Part::Chain, Part::RingFast];
 /// Where one replica tells the others an order that they log at once.

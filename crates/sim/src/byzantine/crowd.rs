@@ -38,7 +38,7 @@ impl Crowd {
     /// Draws how busy it is.
     pub fn new(mut rng: Rng, protocol: Protocol) -> Self {
         let (burst, spoilt) = (*rng.pick(&[4, 8, 16]), *rng.pick(&[0, 500, 1_000]));
-        let floods = protocol == Protocol::Pbft;
+        let floods = protocol.is_one_order();
         Self {
             left: REQUESTS_MAX,
             burst: if floods { burst } else { 1 },

@@ -56,8 +56,8 @@ impl fmt::Display for Contender {
 impl Contender {
     /// The same, with clients that join.
     pub(super) fn joined(self) -> Result<Self, String> {
-        if self.protocol != Protocol::Pbft {
-            return Err(format!("clients join under pbft only, and not under {}", self.protocol));
+        if !self.protocol.is_one_order() {
+            return Err(format!("clients join under pbft and aardvark only, and not under {}", self.protocol));
         }
         Ok(Self { joined: true, ..self })
     }

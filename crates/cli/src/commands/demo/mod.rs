@@ -253,7 +253,7 @@ fn until_repaired(config: &ClusterConfig) -> String {
     let interval = config.to_cluster().limits.checkpoint_interval;
     match config.protocol {
         Protocol::Unreplicated => "its state stays altered, there is no other to compare it with".to_owned(),
-        Protocol::Pbft => format!("{ALTERED}, at most {interval} batches away; `diff` has one taken"),
+        order if order.is_one_order() => format!("{ALTERED}, at most {interval} batches away; `diff` has one taken"),
         _ => format!("{ALTERED} or end of a backup(pbft); `diff` brings one nearer"),
     }
 }

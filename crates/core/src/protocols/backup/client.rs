@@ -1,4 +1,4 @@
-//! The client's part of a Backup: it asks the primary, and takes replies alone for answers.
+//! The client's part of a Backup: it asks the primary, or all, and takes replies alone for answers.
 
 use crate::ids::{ReplicaId, Timestamp};
 use crate::machine::{Destination, Step};
@@ -7,7 +7,10 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 /// See the [module](self).
-pub(crate) struct BackupClient;
+pub(crate) struct BackupClient {
+    /// Whether every replica has to know what waits (Aardvark 1).
+    pub(crate) asks_all: bool,
+}
 
 impl ClientHalf for BackupClient {
     fn receivers(&self, at: &Asking, _timestamp: Timestamp) -> Vec<ReplicaId> {
@@ -15,7 +18,11 @@ impl ClientHalf for BackupClient {
     }
 
     fn first(&self, at: &Asking, _timestamp: Timestamp, everybody: bool) -> Destination {
-        if everybody { Destination::Replicas } else { Destination::Replica(at.replicas.primary(at.view)) }
+        if everybody || self.asks_all {
+            Destination::Replicas
+        } else {
+            Destination::Replica(at.replicas.primary(at.view))
+        }
     }
 
     fn counts(&self, _at: &Asking, _from: ReplicaId) -> bool {

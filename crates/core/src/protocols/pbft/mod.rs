@@ -96,6 +96,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 mod view_change;
+mod watched;
 
 pub use message::{Claim, Here, NewView, Ordering, PbftMessage, Position, PrePrepare, Status, ViewChange, Vote};
 pub use replica::Pbft;
@@ -168,4 +169,6 @@ pub enum PbftTimer {
     View,
     /// Time to see whether there is progress.
     Status,
+    /// A turn of a watched view is over ([`super::aardvark`]).
+    Watch,
 }

@@ -26,7 +26,8 @@ impl Pbft {
         let direct = from.is_none();
         let (client, digest) = (request.client, request.digest());
         let is_init = request.is_system();
-        let big = request.operation.len() > context.cluster.limits.inline_bytes_max;
+        // Small ones go to the primary only, unless it is watched (Aardvark 1).
+        let to_all = self.watch.is_some() || request.operation.len() > context.cluster.limits.inline_bytes_max;
         let leads = self.replicas.primary(self.view) == context.me;
         let timestamp = request.timestamp;
         let contradicts = |old: &mut Request| old.timestamp >= timestamp && old.digest() != digest;
@@ -40,7 +41,7 @@ impl Pbft {
             // ones to the backups, when they wait too long. A JOIN that took another's place may have been here before,
             // and lost its own in the same way: were none of them watched, they could go on so for ever. An INIT has no
             // client that would send it again: a Backup begins although nobody asks for anything.
-            Ok(new) if direct && (crowded || is_init || !(new && (big || leads))) => self.watch(context, client),
+            Ok(new) if direct && (crowded || is_init || !(new && (to_all || leads))) => self.watch(context, client),
             Ok(_) => {}
             Err(reason) => return context.reject(context.me, reason),
         }
@@ -52,7 +53,7 @@ impl Pbft {
     /// A client waits: pass its request on to the primary and see that it is ordered. Only a request that a correct
     /// primary must accept may cost the primary its view, so the signature is checked first (pbft-F20). The
     /// primary watches as well: if it cannot gather 2f+1 any more, it must leave its view like everybody else.
-    fn watch(&mut self, context: &mut Ctx<'_>, client: ClientId) {
+    pub(super) fn watch(&mut self, context: &mut Ctx<'_>, client: ClientId) {
         if !self.verify_waiting(context, client) {
             return;
         }
@@ -196,6 +197,7 @@ impl Pbft {
             return context.reject(from, reason);
         }
         context.step("PBFT 3");
+        self.watch.iter_mut().for_each(|watch| watch.proposed(context.now));
         let batch = vouched(context, batch);
         let inline = batch.entries().iter().filter_map(Entry::inline);
         let acceptable = is_near(context, batch.proposal()) && is_valid(context, batch.proposal(), inline);
@@ -397,6 +399,7 @@ impl Pbft {
             if self.phase == Phase::Normal && !ordered.batch.is_null() {
                 self.attempts = 0;
             }
+            self.watch.iter_mut().for_each(|watch| watch.executed(ordered.batch.entries().len()));
             context.step("PBFT 6");
             context.push(OrderEffect::Deliver(Delivery::Final(ordered)));
         }

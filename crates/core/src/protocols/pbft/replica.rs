@@ -13,11 +13,12 @@ use crate::digest::Digest;
 use crate::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
 use crate::message::Request;
 use crate::notice::Report;
+use crate::protocols::aardvark::Watch;
 use crate::protocols::pool::Pool;
 use crate::protocols::total_order::{Context, Delivery, OrderEffect, TotalOrder};
 use crate::rejection::Rejection;
 use crate::replicas::Replicas;
-use crate::schedule::Specification;
+use crate::schedule::{Order, Part, Specification};
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -97,6 +98,8 @@ pub struct Pbft {
     /// Whether no INIT was delivered yet. Nothing can be executed before, no checkpoint either, so batches without
     /// one could fill the window for ever.
     pub(super) awaits_init: bool,
+    /// What the primary is expected to be worth, in Aardvark.
+    pub(super) watch: Option<Watch>,
 }
 
 /// What the view timer watches.
@@ -112,7 +115,7 @@ pub(super) enum ViewTimer {
 
 impl Pbft {
     fn new(what: &Specification, root: Digest, lost_log: bool) -> Self {
-        let Specification { number, view, replicas, .. } = *what;
+        let Specification { number, view, replicas, part, .. } = *what;
         Self {
             replicas,
             view,
@@ -142,6 +145,7 @@ impl Pbft {
             logged_stable: None,
             // (abs-L3).
             awaits_init: number > InstanceId(1),
+            watch: (part == Part::Backup(Order::Aardvark)).then(|| Watch::new(replicas.n())),
         }
     }
 
@@ -259,6 +263,7 @@ impl TotalOrder for Pbft {
     fn start(&mut self, context: &mut Ctx<'_>) {
         context.push(OrderEffect::SetTimer(PbftTimer::Status, context.now + context.cluster.limits.status_interval));
         self.since = context.now;
+        self.start_watch(context);
         self.resume(context);
         self.begin_to_ask(context);
         self.send_status(context);
@@ -294,6 +299,7 @@ impl TotalOrder for Pbft {
         match timer {
             PbftTimer::View => self.on_view_timeout(context),
             PbftTimer::Status => self.on_status_timeout(context),
+            PbftTimer::Watch => self.on_watch_timeout(context),
         }
     }
 
@@ -303,6 +309,8 @@ impl TotalOrder for Pbft {
         }
         self.propose(context);
         self.watch_requests(context);
+        let waiting = self.pool.len();
+        self.watch.iter_mut().for_each(|watch| watch.waiting(context.now, waiting));
     }
 
     fn executed(&mut self, client: ClientId, timestamp: Timestamp) {

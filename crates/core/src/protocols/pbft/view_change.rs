@@ -326,6 +326,7 @@ impl Pbft {
         let proved = decision.stable.clone().filter(|_| decision.low() > self.low_water_mark());
         self.install_view(signed, decision);
         self.since = context.now;
+        self.watch.iter_mut().for_each(|watch| watch.entered(context.now));
         context.push(OrderEffect::CancelTimer(PbftTimer::View));
         context.push(OrderEffect::Notify(Notice::ViewEntered { view: self.view }));
         self.undo_what_is_void(context);

@@ -1,0 +1,274 @@
+//! What a view is expected to execute: Aardvark 4 of the [module](super).
+
+use crate::time::{Duration, Instant};
+use alloc::collections::VecDeque;
+
+/// Halves of a view time-out for which a view is not judged: it has just begun.
+const BEGINS_HALVES: u64 = 1;
+/// Halves of a view time-out after which more is expected of it with each turn.
+const GRACE_HALVES: u64 = 5;
+/// A view is expected to do nine tenths of what others did.
+const EXPECTED_OF_TEN: u64 = 9;
+/// What is expected grows by a hundredth with each turn: in millionths.
+const RAISE: u64 = 1_010_000;
+const MILLION: u64 = 1_000_000;
+/// What is expected is at most so many times what was ever done, in millionths: then every busy view has failed.
+const RAISED_MAX: u64 = 4 * MILLION;
+/// Requests that wait on average, in thousandths, in a turn that is judged: where fewer do, most of the time nobody asks.
+const BUSY: u64 = 500;
+/// A turn counts for those in which as much waits, but for this part of it.
+const LOAD_SLACK: u64 = 16;
+/// Loads are told apart by the power of two: from nothing to two million requests.
+const LOADS: usize = 32;
+
+/// What was done in a turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Rate {
+    /// Requests that came and were executed, in a thousand seconds.
+    throughput: u64,
+    /// Requests that waited on average, in thousandths.
+    load: u64,
+}
+
+/// The best turn of a view at each load.
+#[derive(Clone, Debug, Default)]
+struct View([Rate; LOADS]);
+
+impl View {
+    fn note(&mut self, rate: Rate) {
+        let best = &mut self.0[((u64::BITS - rate.load.leading_zeros()) as usize).min(LOADS - 1)];
+        *best = rate.max(*best);
+    }
+
+    /// The most that was executed in a turn in which no more waited.
+    fn with_no_more_than(&self, load: u64) -> u64 {
+        let most = load.saturating_add(load / LOAD_SLACK);
+        self.0.iter().filter(|rate| rate.load <= most).map(|rate| rate.throughput).max().unwrap_or_default()
+    }
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub(super) struct Expectation {
+    /// The last views, at most n.
+    views: VecDeque<View>,
+    n: usize,
+    /// This one.
+    view: View,
+    /// When it began.
+    since: Instant,
+    /// By how much what is expected has grown since the grace, in millionths.
+    raised: u64,
+    turn: Turn,
+}
+
+/// What happens in a turn.
+#[derive(Clone, Copy, Debug, Default)]
+struct Turn {
+    began: Instant,
+    /// How many waited then.
+    before: u64,
+    executed: u64,
+    /// Requests times the microseconds that they waited.
+    waited: u64,
+    /// How many wait, and since when that is so.
+    waiting: u64,
+    at: Instant,
+}
+
+impl Turn {
+    /// The next one begins as this one ends.
+    fn next(self, now: Instant) -> Self {
+        Self { began: now, before: self.waiting, executed: 0, waited: 0, waiting: self.waiting, at: now }
+    }
+
+    fn waiting(&mut self, now: Instant, requests: u64) {
+        self.waited = self.waited.saturating_add((now - self.at).0.saturating_mul(self.waiting));
+        (self.waiting, self.at) = (requests, now.max(self.at));
+    }
+
+    /// What was done in it: of what came in it, and at best, had all that waits been executed before its end. A batch
+    /// more or less says nothing. `None`: it had no length.
+    fn ended(mut self, now: Instant) -> Option<(Rate, u64)> {
+        self.waiting(now, self.waiting);
+        let per =
+            |what: u64, unit: u64| (u128::from(what) * u128::from(unit)).checked_div(u128::from((now - self.began).0));
+        let of = |what, unit| per(what, unit).map(|rate| u64::try_from(rate).unwrap_or(u64::MAX));
+        let throughput = of(self.executed.saturating_sub(self.before), 1_000 * MILLION)?;
+        let load = of(self.waited, 1_000)?;
+        let at_best = of(self.executed, 1_000 * MILLION)?.saturating_add(of(load, MILLION)?);
+        Some((Rate { throughput, load }, at_best))
+    }
+}
+
+impl Expectation {
+    pub(super) fn new(n: usize) -> Self {
+        let (views, view, turn) = (VecDeque::with_capacity(n), View::default(), Turn::default());
+        Self { views, n, view, since: Instant(0), raised: MILLION, turn }
+    }
+
+    pub(super) fn entered(&mut self, now: Instant) {
+        if self.views.len() == self.n {
+            self.views.pop_front();
+        }
+        // Also where it did nothing: what is expected must come down where the network has become worse.
+        self.views.push_back(core::mem::take(&mut self.view));
+        self.since = now;
+        self.raised = MILLION;
+        self.turn = self.turn.next(now);
+    }
+
+    /// The turn is void.
+    pub(super) fn pause(&mut self, now: Instant) {
+        self.turn = self.turn.next(now);
+    }
+
+    pub(super) fn executed(&mut self, requests: usize) {
+        self.turn.executed = self.turn.executed.saturating_add(requests as u64);
+    }
+
+    pub(super) fn waiting(&mut self, now: Instant, requests: usize) {
+        self.turn.waiting(now, requests as u64);
+    }
+
+    /// A turn ends. Whether the view has failed in it.
+    pub(super) fn turn(&mut self, now: Instant, view_timeout: Duration) -> bool {
+        let Some((rate, at_best)) = self.turn.ended(now) else { return false };
+        self.turn = self.turn.next(now);
+        let views = self.views.iter().chain([&self.view]);
+        let yardstick = views.map(|view| view.with_no_more_than(rate.load)).max().unwrap_or_default();
+        self.view.note(rate);
+        let lasts = |halves: u64| now - self.since >= Duration(view_timeout.0.saturating_mul(halves) / 2);
+        if !lasts(BEGINS_HALVES) || rate.load < BUSY {
+            return false;
+        }
+        let expected = u128::from(yardstick) * u128::from(EXPECTED_OF_TEN * self.raised) / u128::from(10 * MILLION);
+        if lasts(GRACE_HALVES) {
+            self.raised = (self.raised * RAISE / MILLION).min(RAISED_MAX);
+        }
+        u128::from(at_best) < expected
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMEOUT: Duration = Duration(2_000_000);
+    const TURN: u64 = 500_000;
+
+    /// A replica that watches views.
+    struct Watched {
+        expectation: Expectation,
+        now: Instant,
+    }
+
+    impl Watched {
+        fn new() -> Self {
+            Self { expectation: Expectation::new(4), now: Instant(7) }
+        }
+
+        fn view(&mut self) {
+            self.expectation.entered(self.now);
+        }
+
+        /// A turn in which so many wait all the time, and so many thousands are executed.
+        fn turn(&mut self, waiting: usize, executed: usize) -> bool {
+            self.expectation.waiting(self.now, waiting);
+            self.now += Duration(TURN);
+            self.expectation.executed(1_000 * executed);
+            self.expectation.turn(self.now, TIMEOUT)
+        }
+
+        /// So many turns, until the view fails.
+        fn turns(&mut self, most: usize, waiting: usize, executed: usize) -> Option<usize> {
+            (1..=most).find(|_| self.turn(waiting, executed))
+        }
+    }
+
+    #[test]
+    fn a_view_that_does_what_it_did_lasts_until_a_little_more_is_expected() {
+        let mut watched = Watched::new();
+        watched.view();
+        // Ten turns of grace; 0.9 · 1.01^11 is more than one.
+        assert_eq!(watched.turns(99, 100, 1_000), Some(10 + 11));
+    }
+
+    #[test]
+    fn the_next_view_is_held_to_what_the_last_ones_did() {
+        let mut watched = Watched::new();
+        watched.view();
+        assert_eq!(watched.turns(5, 100, 1_000), None);
+        watched.view();
+        assert_eq!(watched.turns(99, 100, 800), Some(2), "eight tenths are not enough");
+        watched.view();
+        assert_eq!(watched.turns(99, 100, 950), Some(10 + 6), "0.9 · 1.01^6 is more than 0.95");
+    }
+
+    #[test]
+    fn what_none_of_the_last_views_did_is_forgotten() {
+        let mut watched = Watched::new();
+        watched.view();
+        assert_eq!(watched.turns(3, 100, 1_000), None);
+        for executed in [500, 0, 0, 0] {
+            watched.view();
+            assert_eq!(watched.turns(3, 100, executed), Some(2));
+        }
+        watched.view();
+        assert_eq!(watched.turns(99, 100, 480), Some(10 + 7), "0.9 · 500 · 1.01^7 is more than 480");
+    }
+
+    #[test]
+    fn a_view_with_less_to_do_does_not_fail() {
+        let mut watched = Watched::new();
+        watched.view();
+        assert_eq!(watched.turns(5, 100, 1_000), None);
+        assert_eq!(watched.turns(500, 0, 0), None, "nobody asks");
+        assert_eq!(watched.turns(3, 40, 100), None, "that is the first turn with so little to do");
+        assert_eq!(watched.turns(1, 40, 80), Some(1));
+        assert_eq!(watched.turns(1, 93, 800), None, "it is busier than the former, and less busy than the first");
+        assert_eq!(watched.turns(1, 95, 800), Some(1), "as good as equal to the first");
+    }
+
+    #[test]
+    fn with_more_to_do_at_least_as_much_is_done() {
+        let mut watched = Watched::new();
+        watched.view();
+        assert_eq!(watched.turns(5, 1, 100), None);
+        assert_eq!(watched.turns(1, 1_000, 91), None);
+        assert_eq!(watched.turns(1, 1_000, 80), Some(1));
+    }
+
+    #[test]
+    fn a_batch_more_or_less_says_nothing() {
+        let mut expectation = Expectation::new(4);
+        expectation.entered(Instant(0));
+        let mut turns = (1..).map(|turn| Instant(turn * TURN));
+        let mut turn = |executed| {
+            expectation.waiting(expectation.turn.began, 10);
+            expectation.executed(executed);
+            expectation.turn(turns.next().unwrap(), TIMEOUT)
+        };
+        assert!(!(turn(100) || turn(90) || turn(80)), "0.9 · 100 is no more than 80 and the 10 that wait");
+        assert!(turn(79));
+    }
+
+    #[test]
+    fn a_turn_without_length_is_none() {
+        let mut expectation = Expectation::new(4);
+        expectation.entered(Instant(5));
+        assert!(!expectation.turn(Instant(5), TIMEOUT));
+    }
+
+    #[test]
+    fn nothing_overflows() {
+        let mut expectation = Expectation::new(4);
+        for now in [1, 2, u64::MAX / 2, u64::MAX] {
+            expectation.waiting(Instant(now), usize::MAX);
+            expectation.executed(usize::MAX);
+            expectation.turn(Instant(now), Duration(u64::MAX));
+            expectation.entered(Instant(now));
+        }
+        assert!(expectation.raised <= RAISED_MAX && expectation.views.len() <= 4);
+    }
+}

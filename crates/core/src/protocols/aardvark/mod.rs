@@ -1,0 +1,162 @@
+//! Aardvark (Clement, Wong, Alvisi, Dahlin and Marchetti): PBFT whose replicas watch what their primary is worth.
+//!
+//! # What it is for
+//! PBFT is safe whoever its primary is, and as fast as its primary wants: one that orders a request just before the
+//! time-out of each keeps its view, and a hundredth of the throughput. In Aardvark no view lasts for ever. What the
+//! views before this one were worth is what the present primary has to be worth as well, and a little more every
+//! second, until it fails; then the next one has its turn. So a faulty primary that wants to stay must be as fast as a
+//! correct one.
+//!
+//! It is no other protocol: messages, records, safety and recovery are [PBFT's](super::pbft), which holds a [`Watch`]
+//! where the schedule says `backup(aardvark)`. A watch changes nothing but *when* a replica leaves its view.
+//!
+//! # Steps
+//! * Aardvark 1. Clients ask all replicas, so that each knows what waits, and sign ([`crate::cluster::ClientAuth`]).
+//! * Aardvark 2. A quarter of the view time-out is a turn. After each, the request that has waited longest to be proposed
+//!   is passed on to the primary and watched, if it has waited for a whole turn, as if its client had asked again
+//!   (PBFT 1): whoever sends a request to some replicas only gains nothing by it.
+//! * Aardvark 3. *Heartbeat.* While something is watched that it has not proposed, and nothing that it has proposed is
+//!   under way, the primary proposes something in every turn.
+//! * Aardvark 4. *Expectations.* After each turn a replica knows how many requests were executed in it, and how many
+//!   waited on average: the load. But for its first two turns, a view has to execute nine tenths of the most that was
+//!   executed, in a turn of the last n views or of this one, at no more load. Only a busy view may fail: where less
+//!   than half a request waits nothing is expected; and what waits counts as executed, which is a batch more or less.
+//!   After two and a half view time-outs, its grace, every busy turn
+//!   raises what is expected by a hundredth, so that every busy view fails in the end.
+//! * Aardvark 5. Whoever finds that the view has failed leaves it (PBFT 7). With f + 1 of them all leave.
+//!
+//! # Why it is safe
+//! PBFT is, whenever a replica leaves a view. Clocks decide nothing else here.
+//!
+//! # Why it is live
+//! No view fails by expectations in its first two turns, which is half of the time-out of a view; and where nothing was
+//! executed in the last n views nothing is expected. So what is expected comes down with the views that do not meet it,
+//! and after n of them a view with a correct primary in which PBFT would be live is left in peace. A view change for
+//! expectations is no suspicion: it does not double the time-out. f liars cannot end a view: that takes f + 1. If one
+//! correct replica is enough for them, it has seen the view fail by the same rule.
+//!
+//! # Deviations from the paper
+//! * There a view lasts as long as it is fast enough, however little there is to do: when load falls, view follows view.
+//!   Here what waits is counted. It is more if the primary is slow, so a turn is compared with those in which no more
+//!   waited.
+//! * A view has half a time-out to begin: what the change itself costs says nothing about its primary. From then on, and
+//!   not only after its grace, it has to do nine tenths: else a slow primary would have its grace each time.
+//! * The paper measures throughput between checkpoints, and raises what it expects with each. Here it is by time: a
+//!   primary that is too slow to ever reach a checkpoint must not be judged late.
+//! * What a replica expects is local, and forgotten when it starts again.
+//! * The paper gives every replica a network card of its own. What the runtime does instead is in `docs/network.md`.
+//!
+//! # Cost
+//! What PBFT costs, and for each request n − 1 copies more: from its client, who asks all replicas. A view change in
+//! about every five view time-outs under constant load.
+
+mod expectation;
+#[cfg(test)]
+mod paper_test;
+
+use self::expectation::Expectation;
+use crate::time::{Duration, Instant};
+
+/// Turns in a view time-out: how often a view is looked at.
+const TURNS: u64 = 4;
+
+/// Why a view has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::protocols) enum Failed {
+    /// The primary proposes nothing, although something waits.
+    Silent,
+    /// It executes less than others did.
+    Slow,
+}
+
+impl Failed {
+    /// In words.
+    pub(in crate::protocols) const fn reason(self) -> &'static str {
+        match self {
+            Self::Silent => "the primary proposes nothing, although requests wait",
+            Self::Slow => "the view is slower than those before it",
+        }
+    }
+
+    /// Whether it is the primary's fault beyond doubt of the network's: then the next one gets more time.
+    pub(in crate::protocols) const fn is_suspicion(self) -> bool {
+        matches!(self, Self::Silent)
+    }
+}
+
+/// What a replica has seen of its primary. See the [module](self).
+#[derive(Clone, Debug)]
+pub(in crate::protocols) struct Watch {
+    expectation: Expectation,
+    /// When the primary last proposed something, or had nothing to propose, or the view began.
+    heard: Instant,
+    /// The first ticket of the turn: what has an earlier one waited before it began.
+    first_ticket: u64,
+}
+
+impl Watch {
+    /// Among n replicas.
+    pub(in crate::protocols) fn new(n: usize) -> Self {
+        Self { expectation: Expectation::new(n), heard: Instant(0), first_ticket: 0 }
+    }
+
+    /// How long a turn is: how often [`Self::judge`] is to be asked.
+    pub(in crate::protocols) const fn turn(view_timeout: Duration) -> Duration {
+        Duration(view_timeout.0 / TURNS)
+    }
+
+    /// A view begins.
+    pub(in crate::protocols) fn entered(&mut self, now: Instant) {
+        self.heard = now;
+        self.expectation.entered(now);
+    }
+
+    /// Nothing can be said of the view, or of this turn.
+    pub(in crate::protocols) fn pause(&mut self, now: Instant) {
+        self.heard = now;
+        self.expectation.pause(now);
+    }
+
+    /// Aardvark 2: whether a request with this ticket came before the turn did.
+    pub(in crate::protocols) const fn has_waited_for_a_turn(&self, ticket: u64) -> bool {
+        ticket < self.first_ticket
+    }
+
+    /// The next turn begins; requests that come in it have tickets from this one on.
+    pub(in crate::protocols) const fn turn_ends(&mut self, next_ticket: u64) {
+        self.first_ticket = next_ticket;
+    }
+
+    /// The primary proposes a batch.
+    pub(in crate::protocols) fn proposed(&mut self, now: Instant) {
+        self.heard = now;
+    }
+
+    /// So many requests were executed.
+    pub(in crate::protocols) fn executed(&mut self, requests: usize) {
+        self.expectation.executed(requests);
+    }
+
+    /// So many requests wait from now on.
+    pub(in crate::protocols) fn waiting(&mut self, now: Instant, requests: usize) {
+        self.expectation.waiting(now, requests);
+    }
+
+    /// Aardvark 3 and 4, at the end of a turn: whether the view has failed. `watched`: whether the primary has
+    /// something that it must propose.
+    pub(in crate::protocols) fn judge(
+        &mut self,
+        now: Instant,
+        view_timeout: Duration,
+        watched: bool,
+    ) -> Option<Failed> {
+        if !watched {
+            self.heard = now;
+        }
+        let is_slow = self.expectation.turn(now, view_timeout);
+        if now - self.heard >= Self::turn(view_timeout) {
+            return Some(Failed::Silent);
+        }
+        is_slow.then_some(Failed::Slow)
+    }
+}

@@ -1,0 +1,66 @@
+//! A view that is watched: what PBFT tells an [Aardvark](super::super::aardvark), and what it does when that finds that
+//! the view has failed.
+
+use super::PbftTimer;
+use super::replica::{Ctx, Pbft, Phase};
+use crate::ids::ClientId;
+use crate::protocols::aardvark::Watch;
+use crate::protocols::total_order::OrderEffect;
+
+impl Pbft {
+    /// The first turn begins.
+    pub(super) fn start_watch(&mut self, context: &mut Ctx<'_>) {
+        if let Some(watch) = &mut self.watch {
+            watch.entered(context.now);
+            let turn = Watch::turn(context.cluster.limits.view_timeout);
+            context.push(OrderEffect::SetTimer(PbftTimer::Watch, context.now + turn));
+        }
+    }
+
+    /// A turn is over.
+    pub(super) fn on_watch_timeout(&mut self, context: &mut Ctx<'_>) {
+        let behind = self.is_behind();
+        let waits_for_primary = self.waits_for_primary();
+        let view_timeout = self.view_timeout(context);
+        let Some(watch) = &mut self.watch else { return };
+        let turn = Watch::turn(context.cluster.limits.view_timeout);
+        context.push(OrderEffect::SetTimer(PbftTimer::Watch, context.now + turn));
+        if self.phase != Phase::Normal || behind {
+            return watch.pause(context.now);
+        }
+        let failed = watch.judge(context.now, view_timeout, waits_for_primary);
+        self.watch_oldest(context);
+        if let Some(failed) = failed.filter(|_| self.may_vote_in(self.view.next())) {
+            context.step("Aardvark 5");
+            let attempts = self.attempts;
+            self.start_view_change(context, self.view.next(), failed.reason());
+            if !failed.is_suspicion() {
+                self.attempts = attempts;
+            }
+        }
+    }
+
+    /// Aardvark 2. What has waited longest to be proposed, since before the turn that is over, is watched.
+    fn watch_oldest(&mut self, context: &mut Ctx<'_>) {
+        let oldest: Option<(u64, ClientId)> = self.pool.oldest_unproposed();
+        let Some(watch) = &mut self.watch else { return };
+        if let Some((_, client)) = oldest.filter(|(ticket, _)| watch.has_waited_for_a_turn(*ticket)) {
+            context.step("Aardvark 2");
+            self.watch(context, client);
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.turn_ends(self.pool.next_ticket());
+        }
+    }
+
+    /// Whether something is watched that the primary has to propose, and nothing of what it proposed is under way.
+    fn waits_for_primary(&self) -> bool {
+        let in_flight = self.slots.keys().next_back().is_some_and(|last| *last > self.committed);
+        !in_flight && self.pool.has_watched_to_propose()
+    }
+
+    /// Whether others have gone on without this replica: what it executes says nothing of the view then.
+    fn is_behind(&self) -> bool {
+        self.low_water_mark() > self.committed || !self.wanted_batches.is_empty() || self.abstention.is_some()
+    }
+}
