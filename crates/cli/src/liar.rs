@@ -1,8 +1,8 @@
-//! A replica that can be told to lie, for demonstrations and end-to-end tests.
+//! A replica that can be told to lie, for demonstrations, end-to-end tests, and measurements of what an attack costs.
 //!
-//! The liar wraps an honest replica and changes what leaves it: answers to clients, results passed along a chain, and
-//! votes for checkpoints. The state inside stays right, so that the replica is as good as any other from the moment it
-//! is told to be honest again.
+//! The liar wraps an honest replica and changes what leaves it, or when it acts. The state inside stays right, so that
+//! the replica is as good as any other from the moment it is told to be honest again. It counts its lies: an attack that
+//! did nothing shows nothing.
 
 use bezant_core::auth::Keyring;
 use bezant_core::checkpoint::{Checkpoint, Snapshot};
@@ -22,21 +22,73 @@ use bezant_core::time::Instant;
 use bezant_core::wire::Wire;
 use bezant_node::replica::Hosted;
 use bytes::Bytes;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use clap::ValueEnum;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// How long each pass takes longer at a replica that is slow on purpose: as in the attacks of the paper on Abstract.
+const PROCESSING_DELAY: Duration = Duration::from_millis(10);
+
+/// Ways to misbehave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Lie {
+    /// Answer clients wrongly, pass wrong results along a chain, and vote for wrong checkpoints
+    #[default]
+    WrongReply,
+    /// Take 10 ms longer for whatever comes
+    ProcessingDelay,
+}
+
+/// What a replica that misbehaves is told, and how often it did.
+#[derive(Debug, Default)]
+pub(crate) struct Lying {
+    how: Mutex<Option<Lie>>,
+    lies: AtomicU64,
+}
+
+impl Lie {
+    /// Its name, on the command line and as an order.
+    pub(crate) fn name(self) -> String {
+        self.to_possible_value().expect("none is hidden").get_name().to_owned()
+    }
+}
+
+impl Lying {
+    /// To lie like this from now on, or not.
+    pub(crate) fn tell(&self, how: Option<Lie>) {
+        *self.how.lock().unwrap_or_else(PoisonError::into_inner) = how;
+    }
+
+    fn how(&self) -> Option<Lie> {
+        *self.how.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lied(&self) {
+        self.lies.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many lies it has told so far.
+    pub(crate) fn lies(&self) -> u64 {
+        self.lies.load(Ordering::Relaxed)
+    }
+}
 
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Liar<S: Service> {
     honest: Replica<S>,
-    lying: Arc<AtomicBool>,
+    lying: Arc<Lying>,
+    /// Whether something has come in this pass.
+    heard: bool,
     outbox: Outbox<Replica<S>>,
 }
 
 impl<S: Service> Liar<S> {
-    /// A replica that lies while `lying` is set.
-    pub(crate) fn new(honest: Replica<S>, lying: Arc<AtomicBool>) -> Self {
-        Self { honest, lying, outbox: Outbox::new() }
+    /// A replica that lies as it is told.
+    pub(crate) fn new(honest: Replica<S>, lying: Arc<Lying>) -> Self {
+        Self { honest, lying, heard: false, outbox: Outbox::new() }
     }
 }
 
@@ -49,6 +101,14 @@ impl<S: Service> Machine for Liar<S> {
     type Record = Record;
 
     fn step(&mut self, now: Instant, input: Input<Self>, out: &mut Outbox<Self>) {
+        let lie = self.lying.how();
+        if matches!(input, Input::Message(_)) {
+            self.heard = true;
+        }
+        if matches!(input, Input::PassEnd) && std::mem::take(&mut self.heard) && lie == Some(Lie::ProcessingDelay) {
+            thread::sleep(PROCESSING_DELAY);
+            self.lying.lied();
+        }
         let input = match input {
             Input::Start => Input::Start,
             Input::Message(message) => Input::Message(message),
@@ -57,10 +117,13 @@ impl<S: Service> Machine for Liar<S> {
             Input::PassEnd => Input::PassEnd,
         };
         self.honest.step(now, input, &mut self.outbox);
-        let lying = self.lying.load(Ordering::Relaxed);
         for effect in self.outbox.drain() {
             out.push(match effect {
-                Effect::Send(to, message) if lying => Effect::Send(to, falsified(message, self.honest.keyring())),
+                Effect::Send(to, message) if lie == Some(Lie::WrongReply) => {
+                    let said = falsified(&message, self.honest.keyring());
+                    said.iter().for_each(|_| self.lying.lied());
+                    Effect::Send(to, said.unwrap_or(message))
+                }
                 Effect::Send(to, message) => Effect::Send(to, message),
                 Effect::Persist(record) => Effect::Persist(record),
                 Effect::Append(record) => Effect::Append(record),
@@ -94,31 +157,33 @@ impl<S: Service + 'static> Hosted for Liar<S> {
     }
 }
 
-/// What a liar says instead.
-fn falsified(message: Message, keyring: &Keyring) -> Message {
-    match message {
-        Message::Reply(reply) => Message::Reply(Reply { outcome: false_outcome(&reply.outcome), ..reply }),
-        Message::Response(response) => {
-            Message::Response(Response { outcome: false_outcome(&response.outcome), ..response })
-        }
-        Message::RingCertain(Certain(response)) => {
-            Message::RingCertain(Certain(Response { outcome: false_outcome(&response.outcome), ..response }))
-        }
+/// What a liar says instead, if that is something else.
+fn falsified(message: &Message, keyring: &Keyring) -> Option<Message> {
+    Some(match message {
+        Message::Reply(reply) => Message::Reply(Reply { outcome: false_outcome(&reply.outcome), ..reply.clone() }),
+        Message::Response(response) => Message::Response(falsified_response(response)),
+        Message::RingCertain(Certain(response)) => Message::RingCertain(Certain(falsified_response(response))),
         Message::ChainReply(reply) => {
-            Message::ChainReply(ChainReply { outcome: false_outcome(&reply.outcome), ..reply })
+            Message::ChainReply(ChainReply { outcome: false_outcome(&reply.outcome), ..reply.clone() })
         }
-        Message::RingReply(reply) => Message::RingReply(RingReply { outcome: false_outcome(&reply.outcome), ..reply }),
+        Message::RingReply(reply) => {
+            Message::RingReply(RingReply { outcome: false_outcome(&reply.outcome), ..reply.clone() })
+        }
         // Only the last f+1 places of a chain say what the results are.
         Message::Chain(message) if message.results != Digest::ZERO => {
             let results = Digest::of(Domain::Cluster, &message.results.0);
-            Message::Chain(ChainMessage { results, ..message })
+            Message::Chain(ChainMessage { results, ..message.clone() })
         }
         Message::Checkpoint(signed) => {
             let root = Digest::of(Domain::Cluster, &signed.claims().root.0);
             Message::Checkpoint(Box::new(keyring.sign(Checkpoint { root, ..*signed.claims() }).into()))
         }
-        other => other,
-    }
+        _ => return None,
+    })
+}
+
+fn falsified_response(response: &Response) -> Response {
+    Response { outcome: false_outcome(&response.outcome), ..response.clone() }
 }
 
 /// A well-formed outcome that is never the right one, and always the same: liars agree with each other.

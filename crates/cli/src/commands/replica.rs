@@ -3,7 +3,7 @@
 use crate::evidence::describe_states;
 use crate::failure::Result;
 use crate::intruder::{Alterable, Intruded};
-use crate::liar::Liar;
+use crate::liar::{Liar, Lie, Lying};
 use crate::served::Served;
 use crate::{logging, quit};
 use bezant_core::services::{Counter, Null, kv::Kv};
@@ -32,19 +32,12 @@ pub(crate) struct Arguments {
     /// The log is lost or damaged: set aside what is left, learn the state from the others, and vote again later
     #[arg(long)]
     recover_lost_log: bool,
-    /// Misbehave, for tests and demonstrations
+    /// Misbehave, for tests, demonstrations and measurements
     #[arg(long, value_enum, value_name = "HOW")]
     lie: Option<Lie>,
-    /// End with standard input, and obey the lines `lie` and `honest` from it
+    /// End with standard input, and obey the lines `lie HOW` and `honest` from it
     #[arg(long, hide = true)]
     obey_input: bool,
-}
-
-/// Ways to misbehave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Lie {
-    /// Answer clients wrongly and vote for wrong checkpoints
-    WrongReply,
 }
 
 /// Runs the command.
@@ -52,7 +45,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     let mut home = Home::load(&arguments.dir)?;
     home.lost_log = arguments.recover_lost_log;
     logging::start(arguments.log_format.unwrap_or(home.node.log_format.into()), &home.node.log_level);
-    let orders = Orders { lying: Arc::new(arguments.lie.is_some().into()), alter: Arc::default() };
+    let orders = Orders { lying: Arc::default(), alter: Arc::default() };
+    orders.lying.tell(arguments.lie);
     let (leave, left) = mpsc::channel();
     if arguments.obey_input {
         let (leave, orders) = (leave.clone(), orders.clone());
@@ -74,8 +68,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
 /// What a replica that misbehaves is told.
 #[derive(Clone)]
 struct Orders {
-    /// To lie from now on, or not.
-    lying: Arc<AtomicBool>,
+    /// How to lie from now on, if at all.
+    lying: Arc<Lying>,
     /// To alter the state once.
     alter: Arc<AtomicBool>,
 }
@@ -83,16 +77,17 @@ struct Orders {
 /// Lines of standard input, until its end.
 fn obey(orders: &Orders, leave: &mpsc::Sender<()>) {
     for line in std::io::stdin().lock().lines().map_while(std::result::Result::ok) {
-        match line.trim() {
-            "lie" => {
-                orders.alter.store(true, Ordering::Relaxed);
-                orders.lying.store(true, Ordering::Relaxed);
+        let lie = line.strip_prefix("lie ").map(|name| Lie::from_str(name, false));
+        match (line.as_str(), lie) {
+            (_, Some(Ok(lie))) => {
+                orders.alter.store(lie == Lie::WrongReply, Ordering::Relaxed);
+                orders.lying.tell(Some(lie));
             }
-            "honest" => orders.lying.store(false, Ordering::Relaxed),
-            other => tracing::warn!(event = "unknown-order", order = other, "ignored"),
+            ("honest", _) => orders.lying.tell(None),
+            (other, _) => tracing::warn!(event = "unknown-order", order = other, "ignored"),
         }
         // The order is obeyed from here on.
-        if crate::output::line(line).is_err() {
+        if crate::output::line(format!("{line}: {}", orders.lying.lies())).is_err() {
             break;
         }
     }

@@ -45,6 +45,8 @@ impl Gist {
 pub(super) enum Verdict {
     /// More are needed.
     Open,
+    /// Enough agree, on a result that nobody has sent in full.
+    Owed,
     /// Enough agree, and the full result is there.
     Accepted(Key),
     /// A read that too few can agree on now.
@@ -93,6 +95,8 @@ pub(super) struct Call {
     pub(super) asked: Instant,
     /// For how long it waits, from then on, before everybody is asked.
     pub(super) patience: Duration,
+    /// Whether it waits for the result in full, and nothing else (Client 12).
+    pub(super) is_owed: bool,
 }
 
 impl Call {
@@ -110,6 +114,7 @@ impl Call {
             panicked: false,
             asked: now,
             patience,
+            is_owed: false,
         }
     }
 
@@ -121,6 +126,7 @@ impl Call {
         self.responses.clear();
         self.certain.clear();
         self.panicked = false;
+        self.is_owed = false;
         self.retry_at = now + self.patience;
     }
 
@@ -159,13 +165,19 @@ impl Call {
             return whole.map_or(Verdict::Open, |said| Verdict::Accepted(said.key));
         }
         let (asked, strong) = self.quorum(replicas);
-        let mut best = 0;
+        let (mut best, mut is_owed) = (0, false);
         for said in &self.said {
             let support = self.support(said);
             best = best.max(support);
-            if support >= said.needed(replicas, strong) && self.full(&said.key).is_some() {
-                return Verdict::Accepted(said.key);
+            if support >= said.needed(replicas, strong) {
+                match self.full(&said.key) {
+                    Some(_) => return Verdict::Accepted(said.key),
+                    None => is_owed = true,
+                }
             }
+        }
+        if is_owed {
+            return Verdict::Owed;
         }
         assert!(self.said.len() <= asked, "only who was asked replies");
         let missing = asked - self.said.len();
@@ -175,11 +187,14 @@ impl Call {
 
     /// The verdict where every answer is final.
     pub(super) fn final_verdict(&self, replicas: Replicas) -> Verdict {
-        let accepted = self.said.iter().find(|of| {
+        let mut agreed = self.said.iter().filter(|of| {
             let finals = self.said.iter().filter(|said| said.key == of.key && said.firmness == Firmness::Final);
-            finals.count() >= of.needed(replicas, replicas.strong()) && self.full(&of.key).is_some()
+            finals.count() >= of.needed(replicas, replicas.strong())
         });
-        accepted.map_or(Verdict::Open, |of| Verdict::Accepted(of.key))
+        match agreed.clone().find(|of| self.full(&of.key).is_some()) {
+            Some(of) => Verdict::Accepted(of.key),
+            None => agreed.next().map_or(Verdict::Open, |_| Verdict::Owed),
+        }
     }
 
     /// What is true between steps, among these replicas.

@@ -37,6 +37,10 @@
 //! * Client 10. f+1 replicas that say TOO LATE end a call without a result: `unanswered.rs`.
 //! * Client 11. A request that was undone because it came after a disputed one ([`crate::dissent`]) has had no effect,
 //!   and never will: its operation is asked for again, as a new request.
+//! * Client 12. It follows from a request's timestamp which replica sends a long result in full; the others send its
+//!   digest. When enough agree and that replica is silent for twice as long as they took, the client asks everybody
+//!   again, who then send it in full, and passes that replica over: it chooses the timestamps of its next requests so
+//!   that they are the turn of others.
 //!
 //! A client that the cluster file does not name joins first: `door.rs`.
 //!
@@ -76,6 +80,9 @@ pub use operation::{Answer, Completed, Completion, Read, Submit};
 
 /// The pause before a request is sent again grows by doubling, up to this factor of `Limits::client_retry`.
 const RETRY_DOUBLINGS_MAX: u32 = 4;
+
+/// How long it waits at least for a result in full (Client 12): this part of `Limits::client_retry`.
+const OWED_PART: u64 = 256;
 
 /// A client's timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -329,6 +336,8 @@ impl Client {
         };
         match verdict {
             Verdict::Open => {}
+            Verdict::Owed if part.is_resilient() => self.wait_for_whole(now, out),
+            Verdict::Owed => {}
             Verdict::Accepted(_) if !part.is_resilient() => {
                 out.step("Client 10");
                 self.give_up(now, out);
@@ -338,6 +347,18 @@ impl Client {
                 self.complete(now, key, vouchers, Digest::ZERO, None, out);
             }
             Verdict::Hopeless => self.fall_back(now, out),
+        }
+    }
+
+    /// Client 12. Enough agree on a result that somebody else should have sent in full by now.
+    fn wait_for_whole(&mut self, now: Instant, out: &mut Outbox<Self>) {
+        let least = Duration(self.cluster.limits.client_retry.0 / OWED_PART);
+        let Some(call) = self.call.as_mut().filter(|call| !call.is_owed) else { return };
+        call.is_owed = true;
+        let at = now + least.max(Duration((now - call.asked).0.saturating_mul(2)));
+        if at < call.retry_at {
+            call.retry_at = at;
+            self.set_retry(at, out);
         }
     }
 
@@ -372,6 +393,10 @@ impl Client {
         let timestamp = call.request.timestamp;
         // The word of one replica, or of a few, is no measure for the others.
         let is_measure = call.read == Read::Quorum;
+        if is_measure && matches!(key.gist, Gist::Digest(_)) && call.attempts == 0 {
+            let at = self.asking();
+            self.memory.end_whole(&at, timestamp, true);
+        }
         self.view = call.view_of(&key).filter(|_| is_measure).unwrap_or(self.view);
         self.accepted = is_measure.then_some(Accepted { timestamp, sequence: key.sequence, gist: key.gist });
         let mut answers = Vec::new();
@@ -424,6 +449,13 @@ impl Client {
             let at = call.retry_at;
             return self.set_retry(at, out);
         }
+        if core::mem::take(&mut call.is_owed) {
+            out.step("Client 12");
+            let timestamp = call.request.timestamp;
+            let at = self.asking();
+            self.memory.end_whole(&at, timestamp, false);
+        }
+        let Some(call) = &mut self.call else { return };
         if call.read == Read::One {
             call.retry_at = now + base;
             out.send(Destination::Replicas, Message::Request(call.request.clone()));

@@ -10,7 +10,7 @@ use crate::protocols::quorum::client::QuorumClient;
 use crate::protocols::ring_fast::client::{self as ring_fast, RingFastClient};
 use crate::protocols::ring_fast::{Delay, Fairness, PaceMessage, Path, RingPace};
 use crate::protocols::ring_resilient::client::RingResilientClient;
-use crate::protocols::speculative::{Asking, ClientHalf, Settled};
+use crate::protocols::speculative::{Asking, ClientHalf, PassedOver, Settled, designated};
 use crate::protocols::zlight::client::ZLightClient;
 use crate::replicas::Replicas;
 use crate::schedule::{Order, Part};
@@ -56,12 +56,15 @@ pub(crate) fn settled(
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClientMemory {
     ring: Fairness,
+    /// Whose turn it is to send a result in full, and who was late with the last ones (Client 12).
+    whole: PassedOver,
 }
 
 impl ClientMemory {
     /// What is true between steps.
     pub(crate) fn check_invariants(&self, cluster: &Cluster) {
         self.ring.check_invariants(cluster);
+        self.whole.check_invariants(cluster);
     }
 
     /// A protocol's bound for how long to wait, if it has one.
@@ -69,12 +72,20 @@ impl ClientMemory {
         self.ring.patience(replicas).filter(|_| part == Part::RingFast)
     }
 
-    /// The next timestamp whose entry is not passed over, in a ring.
-    pub(crate) fn fair_timestamp(&self, part: Part, at: &Asking, first: Timestamp) -> Timestamp {
-        let candidates = (0..at.replicas.n() as u64).map(|later| Timestamp(first.0 + later));
-        let passes_over = |timestamp: &Timestamp| self.ring.passes_over(entry(at, *timestamp));
-        let is_fair = |timestamp: &Timestamp| part != Part::RingFast || !passes_over(timestamp);
-        candidates.into_iter().find(is_fair).unwrap_or(first)
+    /// The next timestamp by which nobody is asked who is passed over: as an entry of a ring, or for a result in full.
+    pub(crate) fn fair_timestamp(&mut self, part: Part, at: &Asking, first: Timestamp) -> Timestamp {
+        self.whole.begin();
+        let mut candidates = (0..at.replicas.n() as u64).map(|later| Timestamp(first.0 + later));
+        let is_fair = |timestamp: &Timestamp| match part {
+            Part::RingFast => !self.ring.passes_over(entry(at, *timestamp)),
+            _ => !self.whole.contains(designated(at.replicas, at.client, *timestamp)),
+        };
+        candidates.find(is_fair).unwrap_or(first)
+    }
+
+    /// A result came in full from whose turn that was, or is asked of all now, because it came too late (Client 12).
+    pub(crate) fn end_whole(&mut self, at: &Asking, timestamp: Timestamp, in_time: bool) {
+        self.whole.end(at.replicas, designated(at.replicas, at.client, timestamp), in_time);
     }
 
     /// Another request begins. What everybody is asked besides, now and then.

@@ -1,6 +1,7 @@
 //! No ring stops without need (ring-O12): while no replica fails and the network keeps its time, nothing
 //! that clients do ends an instance of Ring. What a resilient ring stops for is its quota. Where PBFT is all that there
-//! is, nothing that clients do makes a replica leave a view, an honest call last, or an honest client find no room.
+//! is, nothing that clients do makes a replica leave a view, an honest call last, or an honest client find no room. In
+//! Aardvark views take turns, and only for that.
 //!
 //! Only [calm](crate::scenario::Scenario::is_calm) runs have such a time; all others this check lets pass. Nor does it
 //! look at an instance that correct replicas began with different histories, each by a valid proof: nothing can be
@@ -88,8 +89,13 @@ impl Check for Needless {
 
 /// Whether a view ends because no view lasts for ever: in Aardvark, as soon as more is expected of it.
 fn is_turn(protocol: Protocol, reason: &str) -> bool {
-    const TURNS: [&str; 3] =
-        ["the view is slower than those before it", "f+1 replicas ask for another view", "the primary leaves"];
+    const TURNS: [&str; 5] = [
+        "the view is slower than those before it",
+        "f+1 replicas ask for another view",
+        "the primary leaves",
+        "for a replica that cannot vote in this view",
+        "the primary begins anew",
+    ];
     protocol == Protocol::Aardvark && TURNS.contains(&reason)
 }
 

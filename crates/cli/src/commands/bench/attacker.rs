@@ -3,7 +3,9 @@
 
 use super::words::name;
 use crate::commands::attack::Kind;
+use crate::commands::demo::cluster::DemoCluster;
 use crate::failure::{Failure, Result};
+use crate::liar::Lie;
 use bezant_perf::compare;
 use bezant_perf::figures::Attacked;
 use std::path::Path;
@@ -11,14 +13,20 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+/// The replica that lies: the first primary, head and sequencer.
+pub(super) const LIAR: u8 = 0;
+
 /// What the command line says about it.
-#[derive(clap::Args)]
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
 #[group(id = "attacker")]
 pub(super) struct Arguments {
     /// Let somebody attack the cluster meanwhile, as `bezant attack --kind` does; with --cpu-share, with as much of a
     /// core as a replica has
     #[arg(long, value_name = "KIND")]
     pub(super) attack: Option<Kind>,
+    /// Let replica 0, the first primary and head, misbehave meanwhile, as `bezant replica --lie` does
+    #[arg(long, value_name = "HOW", conflicts_with = "attack")]
+    pub(super) lie: Option<Lie>,
 }
 
 impl Arguments {
@@ -28,10 +36,12 @@ impl Arguments {
     /// There is something whose course of events leaves no room for an attacker.
     pub(super) fn check<'a>(&self, experiments: impl IntoIterator<Item = &'a compare::Kind>) -> Result {
         let are_sweeps = experiments.into_iter().all(|kind| matches!(kind, compare::Kind::Sweep(_)));
-        if self.attack.is_none() || are_sweeps {
+        if self.attack.is_none() && self.lie.is_none() || are_sweeps {
             return Ok(());
         }
-        Err(Failure::usage("--attack: a figure over time, and one of how long a switch takes, is not attacked."))
+        Err(Failure::usage(
+            "--attack and --lie: a figure over time, and one of how long a switch takes, is not attacked.",
+        ))
     }
 }
 
@@ -98,6 +108,17 @@ impl Attack {
             return Err(failed("it did nothing".to_owned()));
         }
         Ok(Attacked { attack: self.name.clone(), attacks: made })
+    }
+}
+
+/// Has the liar be honest again, and says how often it lied.
+///
+/// # Errors
+/// It never did: then nothing was measured.
+pub(super) fn end_lie(cluster: &mut DemoCluster, lie: Lie) -> Result<Attacked> {
+    match cluster.have_lie(LIAR, None)? {
+        0 => Err(Failure::failed(format!("the lie {}: it was never told.", lie.name()))),
+        attacks => Ok(Attacked { attack: lie.name(), attacks }),
     }
 }
 

@@ -149,7 +149,7 @@ pub(super) fn run(arguments: &Arguments) -> Result {
             seconds: pace.seconds,
             load_threads: if each_has_a_thread(contenders) { usize::MAX } else { arguments.load_threads.into() },
             given: Vec::new(),
-            attack: arguments.attacker.attack,
+            attacks: arguments.attacker,
             running: running.clone(),
         };
         let mut comparison = Comparison::new(arguments, &bench, experiment, contenders);

@@ -1,5 +1,6 @@
 //! How a comparison was measured, in words: the command that does it again, and all settings that no table shows.
 
+use super::attacker::LIAR;
 use super::compare::{Arguments, Comparison, LOAD_THREADS, each_has_a_thread};
 use super::share;
 use super::words::name;
@@ -48,9 +49,13 @@ impl Comparison<'_> {
             command += &format!(" {words}");
             settings += &format!("; {given}");
         }
-        if let Some(attack) = self.bench.attack {
+        if let Some(attack) = self.bench.attacks.attack {
             command += &format!(" --attack {}", name(attack));
             settings += &format!("; under the attack {}", name(attack));
+        }
+        if let Some(lie) = self.bench.attacks.lie {
+            command += &format!(" --lie {}", lie.name());
+            settings += &format!("; replica {} lies: {}", LIAR, lie.name());
         }
         let (durability, channel, auth) = (name(*durability), name(*channel), name(*auth));
         for (flag, value, default) in

@@ -116,7 +116,7 @@ pub(super) fn run(arguments: &Arguments) -> Result {
         seconds: Duration::from_secs(arguments.seconds),
         load_threads: arguments.load_threads.into(),
         given: Vec::new(),
-        attack: arguments.attacker.attack,
+        attacks: arguments.attacker,
         running,
     };
     let replicas = subjects.iter().map(|(_, subject)| subject.replicas().0).max().unwrap_or(0);

@@ -1,11 +1,10 @@
 //! One measurement: a cluster, load on it, and its replicas' counters before and after.
 
-use super::attacker::{Attack, Attacker};
+use super::attacker::{self, Attack, Attacker, LIAR};
 use super::contender::Contender;
 use super::netns::Laboratory;
 use super::share::Processors;
 use super::words::name;
-use crate::commands::attack::Kind;
 use crate::commands::demo::cluster::{DemoCluster, wait_until_up};
 use crate::commands::testnet::{AuthName, ChannelName, DurabilityName};
 use crate::failure::{Failure, Result};
@@ -195,8 +194,8 @@ pub(super) struct Bench {
     pub(super) load_threads: usize,
     /// Operations of the service of a cluster that is running, if its own are to be measured.
     pub(super) given: Vec<Bytes>,
-    /// What attacks a cluster meanwhile.
-    pub(super) attack: Option<Kind>,
+    /// What attacks a cluster meanwhile, or who in it lies.
+    pub(super) attacks: attacker::Arguments,
     pub(super) running: Running,
 }
 
@@ -266,7 +265,10 @@ impl Bench {
         let of_subject = Workload::of(subject.asked, subject.request_bytes, subject.reply_bytes);
         let workload = Workload { given: self.given.clone(), ..of_subject };
         let mut load = self.load(subject, file, key, &workload)?;
-        let attack = self.attack.map(|kind| {
+        if let Some(lie) = self.attacks.lie {
+            self.running.with(|cluster| cluster.have_lie(LIAR, Some(lie)))?;
+        }
+        let attack = self.attacks.attack.map(|kind| {
             let key = key.map_or_else(|| file.with_file_name("client.key"), Path::to_owned);
             let launcher = self.running.processors.attackers_launcher();
             self.running.attacker.begin(kind, launcher, (file, &key), self.warmup + self.seconds)
@@ -290,6 +292,9 @@ impl Bench {
             figures.shares = self.running.processors.shares(members.len(), &before, &after);
         }
         figures.attacked = attack.map(Attack::end).transpose()?;
+        if let Some(lie) = self.attacks.lie {
+            figures.attacked = Some(self.running.with(|cluster| attacker::end_lie(cluster, lie))?);
+        }
         if let Some((before, after)) = counted {
             figures.network = Some(self.running.laboratory.network(&before, &after, &figures)?);
         }

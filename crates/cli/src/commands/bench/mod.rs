@@ -52,8 +52,8 @@ use words::value;
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// The replication protocol: pbft, quorum, zlight, chain, azyzzyva, aliph, ring, unreplicated, or a list of parts
-    /// such as "zlight, chain, backup(pbft)"
+    /// The replication protocol: pbft, aardvark, quorum, zlight, chain, azyzzyva, aliph, ring, unreplicated, or a list
+    /// of parts such as "zlight, chain, backup(pbft)"
     #[arg(long, value_name = "NAME", default_value_t, value_parser = parse_protocol)]
     protocol: Protocol,
     /// How many replicas may lie or crash
@@ -122,7 +122,7 @@ pub(crate) struct Arguments {
     /// Measure this running cluster instead of one that is started for it; its service must be `null`, or what
     /// --service or --operation say
     #[arg(long, value_name = "FILE")]
-    #[arg(conflicts_with_all = ["compare", "protocol", "f", "replicas", "channel", "auth", "netns", "cpu_share"])]
+    #[arg(conflicts_with_all = ["compare", "protocol", "f", "replicas", "channel", "auth", "netns", "cpu_share", "lie"])]
     cluster: Option<PathBuf>,
     /// Have that cluster execute this operation of whatever service it has, in hexadecimal; several are taken in turn
     #[arg(long, value_name = "HEX", requires = "cluster", value_parser = operation)]
@@ -190,7 +190,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         seconds: Duration::from_secs(arguments.seconds),
         load_threads: arguments.load_threads.into(),
         given: arguments.operation.clone(),
-        attack: arguments.attacker.attack,
+        attacks: arguments.attacker,
         running: measure::Running::default(),
     };
     if let Some(file) = arguments.cluster.as_ref().filter(|_| arguments.operation.is_empty()) {

@@ -3,6 +3,7 @@
 
 use crate::commands::testnet;
 use crate::failure::{Failure, Result};
+use crate::liar::Lie;
 use crate::member::Member;
 use crate::service::Service;
 use crate::{admin, files};
@@ -162,8 +163,13 @@ impl DemoCluster {
         self.start(replica)
     }
 
+    /// Has a replica lie, or be honest again, and waits for that. How many lies it has told so far.
+    pub(in crate::commands) fn have_lie(&mut self, replica: u8, lie: Option<Lie>) -> Result<u64> {
+        self.order(replica, &lie.map_or_else(|| "honest".to_owned(), |lie| format!("lie {}", lie.name())))
+    }
+
     /// Writes a line to a replica's standard input, and waits for it to be obeyed.
-    pub(in crate::commands) fn order(&mut self, replica: u8, word: &str) -> Result {
+    fn order(&mut self, replica: u8, word: &str) -> Result<u64> {
         let Some(child) = self.slot(replica)? else {
             return Err(Failure::failed(format!("replica {replica} is not running: restart it first.")));
         };
@@ -171,8 +177,10 @@ impl DemoCluster {
             unreachable!("both are pipes, see spawn");
         };
         match writeln!(input, "{word}").and_then(|()| read_line(output)) {
-            Ok(echo) if echo == word => Ok(()),
-            Ok(_) => Err(Failure::failed(format!("replica {replica} does not obey."))),
+            Ok(echo) => {
+                let lies = echo.strip_prefix(word).and_then(|rest| rest.strip_prefix(": ")?.parse().ok());
+                lies.ok_or_else(|| Failure::failed(format!("replica {replica} does not obey.")))
+            }
             Err(error) => Err(Failure::failed(format!("replica {replica} does not listen: {error}."))),
         }
     }

@@ -9,6 +9,7 @@ pub(super) mod cluster;
 use crate::commands::testnet::parse_protocol;
 use crate::commands::{diff, gateway, kv, status};
 use crate::failure::{Failure, Result};
+use crate::liar::Lie;
 use crate::prompt::{self, Input, Line, Prompt};
 use crate::service::Service;
 use crate::shell::{self, CONTINUATION, Form, Next, Shell};
@@ -34,8 +35,8 @@ pub(crate) struct Arguments {
     /// How many replicas: n tolerate (n - 1) / 3 liars [default: 4, or 1 if unreplicated]
     #[arg(long, value_parser = clap::value_parser!(u8).range(1..=16))]
     replicas: Option<u8>,
-    /// The replication protocol: pbft, quorum, zlight, chain, azyzzyva, aliph, ring, unreplicated, or a list of parts
-    /// such as "zlight, chain, backup(pbft)"
+    /// The replication protocol: pbft, aardvark, quorum, zlight, chain, azyzzyva, aliph, ring, unreplicated, or a list
+    /// of parts such as "zlight, chain, backup(pbft)"
     #[arg(long, value_name = "NAME", default_value_t, value_parser = parse_protocol)]
     protocol: Protocol,
     /// Also serve PostgreSQL clients on this port of the loopback interface
@@ -75,6 +76,9 @@ enum DemoCommand {
     Lie {
         /// Its number
         replica: u8,
+        /// How
+        #[arg(value_enum, default_value_t)]
+        how: Lie,
     },
     /// Let a replica tell the truth again. What was altered in its state is repaired at the next checkpoint
     Honest {
@@ -235,8 +239,9 @@ fn greeting(replicas: usize, servers: &gateway::Servers) -> String {
 }
 
 /// Which lies a replica tells, and what shows each of them.
-fn lies(config: &ClusterConfig) -> &'static str {
+fn lies(how: Lie, config: &ClusterConfig) -> &'static str {
     match config.protocol {
+        _ if how == Lie::ProcessingDelay => "it takes 10 ms longer for whatever comes",
         Protocol::Unreplicated => {
             "wrong answers to clients, a value altered in its state; nothing shows either, there is no other to ask"
         }
@@ -280,15 +285,15 @@ fn carry_out(command: &DemoCommand, cluster: &Shared, service: &Arc<Service>, js
             cluster::wait_until_up(replica, address, || cluster.lock().check_alive())?;
             done(replica, "running")
         }
-        DemoCommand::Lie { replica } => {
-            cluster.lock().order(replica, "lie")?;
+        DemoCommand::Lie { replica, how } => {
+            cluster.lock().have_lie(replica, Some(how))?;
             match json {
                 true => done(replica, "lying"),
-                false => format!("replica {replica} lying: {}", lies(&cluster.lock().credentials().0)),
+                false => format!("replica {replica} lying: {}", lies(how, &cluster.lock().credentials().0)),
             }
         }
         DemoCommand::Honest { replica } => {
-            cluster.lock().order(replica, "honest")?;
+            cluster.lock().have_lie(replica, None)?;
             let until = until_repaired(&cluster.lock().credentials().0);
             match json {
                 true => json!({ "replica": replica, "state": "honest", "until": until }).to_string(),

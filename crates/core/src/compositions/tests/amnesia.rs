@@ -42,7 +42,7 @@ const PROMISES: [&str; 22] = [
 fn speaks_in(run: &Run, id: u8) -> Vec<u64> {
     let promises = |frame: &&Frame| {
         let instance = frame.message.instance().unwrap_or_default();
-        let is_end = run.net.cluster.part(instance) == Part::Backup(Order::Pbft) && kind(&frame.message) == "ABORT";
+        let is_end = run.net.cluster.part(instance).is_backup() && kind(&frame.message) == "ABORT";
         frame.from == r(id) && !is_end && PROMISES.contains(&kind(&frame.message).as_str())
     };
     run.net.sent.iter().filter(promises).map(|frame| instance_of(&frame.message)).collect()

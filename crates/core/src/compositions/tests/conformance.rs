@@ -28,7 +28,7 @@ pub(super) fn protocols() -> Vec<Protocol> {
         schedule(&[Part::Sample, Part::Backup(Order::Pbft)]),
         schedule(&[Part::Chain, Part::Sample, Part::Backup(Order::Pbft)]),
         schedule(&[Part::Backup(Order::Pbft)]),
-        Protocol::Aardvark,
+        schedule(&[Part::Backup(Order::Aardvark)]),
         schedule(&[Part::Quorum, Part::Chain, Part::Backup(Order::Aardvark)]),
         Protocol::Azyzzyva,
         Protocol::Aliph,

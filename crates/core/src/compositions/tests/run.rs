@@ -282,7 +282,7 @@ impl Run {
                 assert!(agrees || self.part(*instance) == Part::Chain, "init order: {history:?}, {init:?}");
                 // abs-D5: what is inherited is answered with the history at its end.
                 let inherited = init.ends_with(&history[history.len() - 1..]) || init.starts_with(history);
-                let speculative = self.part(*instance) != Part::Backup(Order::Pbft);
+                let speculative = !self.part(*instance).is_backup();
                 assert!(begun != instance || !inherited || !speculative || *position >= init.len() as u64, "abs-D5");
             }
             let common = self.common_init(*instance);
@@ -313,7 +313,7 @@ impl Run {
 
     fn check_quotas(&self) {
         let backups: BTreeSet<InstanceId> = self.begun.iter().map(|(_, begun, _)| InstanceId(begun.0 - 1)).collect();
-        for backup in backups.into_iter().filter(|instance| self.part(*instance) == Part::Backup(Order::Pbft)) {
+        for backup in backups.into_iter().filter(|instance| self.part(*instance).is_backup()) {
             let ends: BTreeSet<&Vec<u32>> = self.inits(InstanceId(backup.0 + 1)).collect();
             assert_eq!(ends.len(), 1, "a Backup has one history: {ends:?}");
             let begin = self.inits(backup).next().map_or(0, Vec::len);

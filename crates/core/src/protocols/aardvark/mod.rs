@@ -23,7 +23,8 @@
 //!   than half a request waits nothing is expected; and what waits counts as executed, which is a batch more or less.
 //!   After two and a half view time-outs, its grace, every busy turn
 //!   raises what is expected by a hundredth, so that every busy view fails in the end.
-//! * Aardvark 5. Whoever finds that the view has failed leaves it (PBFT 7). With f + 1 of them all leave.
+//! * Aardvark 5. Whoever finds that the view has failed leaves it (PBFT 7). Whoever finds that it will within three turns
+//!   leaves with the first that does: who leaves alone does not vote meanwhile. With f + 1 of them all leave.
 //!
 //! # Why it is safe
 //! PBFT is, whenever a replica leaves a view. Clocks decide nothing else here.
@@ -33,7 +34,7 @@
 //! executed in the last n views nothing is expected. So what is expected comes down with the views that do not meet it,
 //! and after n of them a view with a correct primary in which PBFT would be live is left in peace. A view change for
 //! expectations is no suspicion: it does not double the time-out. f liars cannot end a view: that takes f + 1. If one
-//! correct replica is enough for them, it has seen the view fail by the same rule.
+//! correct replica is enough for them, it has seen the view fail by the same rule, or three turns before it would.
 //!
 //! # Deviations from the paper
 //! * There a view lasts as long as it is fast enough, however little there is to do: when load falls, view follows view.
@@ -140,6 +141,11 @@ impl Watch {
     /// So many requests wait from now on.
     pub(in crate::protocols) fn waiting(&mut self, now: Instant, requests: usize) {
         self.expectation.waiting(now, requests);
+    }
+
+    /// Aardvark 5: whether to leave with the first that finds that the view has failed.
+    pub(in crate::protocols) const fn fails_soon(&self) -> bool {
+        self.expectation.fails_soon()
     }
 
     /// Aardvark 3 and 4, at the end of a turn: whether the view has failed. `watched`: whether the primary has

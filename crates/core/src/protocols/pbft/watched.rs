@@ -4,7 +4,7 @@
 use super::PbftTimer;
 use super::replica::{Ctx, Pbft, Phase};
 use crate::ids::ClientId;
-use crate::protocols::aardvark::Watch;
+use crate::protocols::aardvark::{Failed, Watch};
 use crate::protocols::total_order::OrderEffect;
 
 impl Pbft {
@@ -30,13 +30,27 @@ impl Pbft {
         }
         let failed = watch.judge(context.now, view_timeout, waits_for_primary);
         self.watch_oldest(context);
-        if let Some(failed) = failed.filter(|_| self.may_vote_in(self.view.next())) {
-            context.step("Aardvark 5");
-            let attempts = self.attempts;
-            self.start_view_change(context, self.view.next(), failed.reason());
-            if !failed.is_suspicion() {
-                self.attempts = attempts;
-            }
+        if let Some(failed) = failed {
+            self.leave_failed(context, failed);
+        }
+    }
+
+    /// Aardvark 5. Another replica leaves, and this one would soon.
+    pub(super) fn leave_if_it_fails_soon(&mut self, context: &mut Ctx<'_>) {
+        if self.phase == Phase::Normal && self.watch.as_ref().is_some_and(Watch::fails_soon) {
+            self.leave_failed(context, Failed::Slow);
+        }
+    }
+
+    fn leave_failed(&mut self, context: &mut Ctx<'_>, failed: Failed) {
+        if !self.may_vote_in(self.view.next()) {
+            return;
+        }
+        context.step("Aardvark 5");
+        let attempts = self.attempts;
+        self.start_view_change(context, self.view.next(), failed.reason());
+        if !failed.is_suspicion() {
+            self.attempts = attempts;
         }
     }
 

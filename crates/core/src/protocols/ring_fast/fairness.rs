@@ -19,6 +19,7 @@
 
 use crate::cluster::Cluster;
 use crate::ids::ReplicaId;
+use crate::protocols::speculative::PassedOver;
 use crate::replicas::Replicas;
 use crate::time::Duration;
 use alloc::collections::BTreeMap;
@@ -31,26 +32,19 @@ const ASK_AFTER: u64 = 4;
 /// Fairness 2: 1 + ε. In a busy ring every hundredth request takes more than twice the average.
 const ALLOWANCE: u64 = 4;
 
-/// Fairness 3: requests, the first time, and how often that doubles.
-const PASS_OVER: u64 = 8;
-const DOUBLINGS_MAX: u32 = 7;
-
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fairness {
-    /// How many so far.
-    requests: u64,
     /// Fairness 1: of each replica's requests.
     delays: BTreeMap<ReplicaId, Duration>,
-    /// Fairness 3: how often in a row an entry was slow, and up to which request it is passed over.
-    slow: BTreeMap<ReplicaId, (u32, u64)>,
+    /// Fairness 3: entries that were slow.
+    slow: PassedOver,
 }
 
 impl Fairness {
     /// Fairness 1: another request. Whether it is time to ask.
     pub(crate) const fn begin(&mut self) -> bool {
-        self.requests += 1;
-        self.requests % ASK_EVERY == ASK_AFTER
+        self.slow.begin() % ASK_EVERY == ASK_AFTER
     }
 
     /// Fairness 1: an answer.
@@ -69,33 +63,18 @@ impl Fairness {
     /// Fairness 3: a request is done, and whether in time. One that others were asked for before its time was over says
     /// nothing about its entry.
     pub(crate) fn end(&mut self, replicas: Replicas, entry: ReplicaId, in_time: bool) {
-        if in_time {
-            self.slow.remove(&entry);
-            return;
-        }
-        let (times, until) = self.slow.entry(entry).or_default();
-        *until = self.requests + (PASS_OVER << *times);
-        *times = (*times + 1).min(DOUBLINGS_MAX);
-        let passed_over = self.slow.values().filter(|(_, until)| self.requests < *until).count();
-        // Liars are counted here, not those who said something.
-        if passed_over > 2 * replicas.faults() {
-            self.slow.clear();
-        }
+        self.slow.end(replicas, entry, in_time);
     }
 
     /// What is true between steps.
     pub(crate) fn check_invariants(&self, cluster: &Cluster) {
-        let is_replica = |id: &ReplicaId| cluster.replicas.contains(*id);
-        assert!(self.delays.keys().chain(self.slow.keys()).all(is_replica), "replicas are entries");
-        let times = self.slow.values().map(|(times, _)| *times);
-        assert!(times.max().unwrap_or(0) <= DOUBLINGS_MAX, "an entry is passed over for a bounded time (Fairness 3)");
-        let passed_over = self.slow.keys().filter(|entry| self.passes_over(**entry)).count();
-        assert!(passed_over <= 2 * cluster.replicas.faults(), "of 2f+1 entries one serves this client (Fairness 3)");
+        assert!(self.delays.keys().all(|id| cluster.replicas.contains(*id)), "replicas are entries");
+        self.slow.check_invariants(cluster);
     }
 
     /// Fairness 3.
     pub(crate) fn passes_over(&self, entry: ReplicaId) -> bool {
-        self.slow.get(&entry).is_some_and(|(_, until)| self.requests < *until)
+        self.slow.contains(entry)
     }
 }
 
@@ -124,39 +103,5 @@ mod tests {
                 assert_eq!(fairness.patience(replicas), Some(Duration(4 * expected)), "f = {f}, lie {lie}");
             }
         }
-    }
-
-    /// How many requests pass an entry over.
-    fn passed_over(fairness: &mut Fairness, entry: ReplicaId) -> usize {
-        let mut count = 0;
-        while fairness.passes_over(entry) {
-            fairness.begin();
-            count += 1;
-        }
-        count
-    }
-
-    #[test]
-    fn a_slow_entry_is_passed_over_for_longer_each_time() {
-        let (replicas, entry) = (replicas(1), ReplicaId(2));
-        let mut fairness = Fairness::default();
-        for expected in [8, 16, 32, 64, 128, 256, 512, 1_024, 1_024] {
-            fairness.end(replicas, entry, false);
-            assert_eq!(passed_over(&mut fairness, entry), expected);
-        }
-        fairness.end(replicas, entry, true);
-        assert!(!fairness.passes_over(entry));
-        fairness.end(replicas, entry, false);
-        assert_eq!(passed_over(&mut fairness, entry), 8, "all is forgiven");
-    }
-
-    #[test]
-    fn where_all_are_slow_none_is_passed_over() {
-        let replicas = replicas(1);
-        let mut fairness = Fairness::default();
-        (0..2).for_each(|entry| fairness.end(replicas, ReplicaId(entry), false));
-        assert!(fairness.passes_over(ReplicaId(0)) && fairness.passes_over(ReplicaId(1)));
-        fairness.end(replicas, ReplicaId(2), false);
-        assert!(replicas.iter().all(|entry| !fairness.passes_over(entry)));
     }
 }

@@ -27,17 +27,19 @@ mod checkpoints;
 mod invariants;
 mod lightweight;
 mod load;
+mod passed_over;
 mod queue;
 mod response;
 mod speaker;
 mod speculation;
 
 pub(crate) use ahead::{AHEAD_BYTES_MAX, AHEAD_MAX, Ahead, weight};
-pub(crate) use answers::abridged;
+pub(crate) use answers::{abridged, designated};
 pub(crate) use asking::{Asking, ClientHalf, Complaint, Settled, Verdict, all_equal, enough_equal};
 #[cfg(test)]
 pub(crate) use load::LOW_LOAD;
 pub(crate) use load::Load;
+pub(crate) use passed_over::PassedOver;
 pub(crate) use queue::{BATCH_MAX, Queue};
 pub use response::{Certain, Response};
 pub use speaker::{Speaker, SpeculativeTimer};

@@ -8,3 +8,4 @@ mod normal;
 mod recovery;
 mod requests;
 mod view_change;
+mod whole_results;
