@@ -1,8 +1,8 @@
 //! A replica that can be told to lie, for demonstrations, end-to-end tests, and measurements of what an attack costs.
 //!
 //! The liar wraps an honest replica and changes what leaves it, or when it acts. The state inside stays right, so that
-//! the replica is as good as any other from the moment it is told to be honest again. It counts its lies: an attack that
-//! did nothing shows nothing.
+//! the replica is as good as any other from the moment it is told to be honest again. It counts its lies: an attack
+//! that did nothing shows nothing.
 
 use bezant_core::auth::Keyring;
 use bezant_core::checkpoint::{Checkpoint, Snapshot};

@@ -37,10 +37,7 @@
 //! * Client 10. f+1 replicas that say TOO LATE end a call without a result: `unanswered.rs`.
 //! * Client 11. A request that was undone because it came after a disputed one ([`crate::dissent`]) has had no effect,
 //!   and never will: its operation is asked for again, as a new request.
-//! * Client 12. It follows from a request's timestamp which replica sends a long result in full; the others send its
-//!   digest. When enough agree and that replica is silent for twice as long as they took, the client asks everybody
-//!   again, who then send it in full, and passes that replica over: it chooses the timestamps of its next requests so
-//!   that they are the turn of others.
+//! * Client 12. Whoever keeps a long result back is passed over: `whole.rs`.
 //!
 //! A client that the cluster file does not name joins first: `door.rs`.
 //!
@@ -57,6 +54,7 @@ mod operation;
 mod read;
 mod speculation;
 mod unanswered;
+mod whole;
 
 use crate::auth::Keyring;
 use crate::cluster::Cluster;
@@ -80,9 +78,6 @@ pub use operation::{Answer, Completed, Completion, Read, Submit};
 
 /// The pause before a request is sent again grows by doubling, up to this factor of `Limits::client_retry`.
 const RETRY_DOUBLINGS_MAX: u32 = 4;
-
-/// How long it waits at least for a result in full (Client 12): this part of `Limits::client_retry`.
-const OWED_PART: u64 = 256;
 
 /// A client's timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -350,18 +345,6 @@ impl Client {
         }
     }
 
-    /// Client 12. Enough agree on a result that somebody else should have sent in full by now.
-    fn wait_for_whole(&mut self, now: Instant, out: &mut Outbox<Self>) {
-        let least = Duration(self.cluster.limits.client_retry.0 / OWED_PART);
-        let Some(call) = self.call.as_mut().filter(|call| !call.is_owed) else { return };
-        call.is_owed = true;
-        let at = now + least.max(Duration((now - call.asked).0.saturating_mul(2)));
-        if at < call.retry_at {
-            call.retry_at = at;
-            self.set_retry(at, out);
-        }
-    }
-
     /// A reply that came after the result was accepted still tells whether its sender agrees.
     fn on_late_reply(&mut self, from: ReplicaId, reply: &Reply) {
         if let Some(accepted) = self.accepted
@@ -394,8 +377,7 @@ impl Client {
         // The word of one replica, or of a few, is no measure for the others.
         let is_measure = call.read == Read::Quorum;
         if is_measure && matches!(key.gist, Gist::Digest(_)) && call.attempts == 0 {
-            let at = self.asking();
-            self.memory.end_whole(&at, timestamp, true);
+            self.end_whole(timestamp, true);
         }
         self.view = call.view_of(&key).filter(|_| is_measure).unwrap_or(self.view);
         self.accepted = is_measure.then_some(Accepted { timestamp, sequence: key.sequence, gist: key.gist });
@@ -444,17 +426,10 @@ impl Client {
         if self.joining.is_some() {
             return self.ask_for_cookies(now, out);
         }
-        let Some(call) = &mut self.call else { return };
-        if now < call.retry_at {
-            let at = call.retry_at;
+        if let Some(at) = self.call.as_ref().map(|call| call.retry_at).filter(|at| now < *at) {
             return self.set_retry(at, out);
         }
-        if core::mem::take(&mut call.is_owed) {
-            out.step("Client 12");
-            let timestamp = call.request.timestamp;
-            let at = self.asking();
-            self.memory.end_whole(&at, timestamp, false);
-        }
+        self.pass_over_who_is_late(out);
         let Some(call) = &mut self.call else { return };
         if call.read == Read::One {
             call.retry_at = now + base;

@@ -100,9 +100,11 @@ impl Protocol {
         self.schedule().parts().iter().all(|part| part.lets_clients_join())
     }
 
-    /// Whether PBFT orders in it, watched or not, alone or as a Backup: then rulings can be ordered as well ([`crate::dissent`]).
+    /// Whether PBFT orders in it, watched or not, alone or as a Backup: then rulings can be ordered as well
+    /// ([`crate::dissent`]).
     pub fn orders_by_pbft(self) -> bool {
-        self.schedule().parts().iter().any(|part| matches!(part, Part::Backup(Order::Pbft | Order::Aardvark)))
+        let by_pbft = |part: &Part| matches!(part, Part::Backup(Order::Pbft | Order::Aardvark));
+        self.schedule().parts().iter().any(by_pbft)
     }
 }
 

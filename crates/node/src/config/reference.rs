@@ -296,8 +296,8 @@ const CLUSTER: &[Row] = &[
          \"unreplicated\" is one server without any protection, as a yardstick."),
     ("schedule", Kind::Schedule, Some("as `protocol` says"),
         "Your own composition instead of a `protocol`: the parts follow one another in this order, and then again from \
-         the start. One of them must be \"backup(pbft)\", \"backup(aardvark)\" or \"ring-resilient\", which go on when a \
-         replica is down."),
+         the start. One of them must be \"backup(pbft)\", \"backup(aardvark)\" or \"ring-resilient\", which go on when \
+         a replica is down."),
     ("backup_quota", Kind::Choice(QUOTAS), Some("\"exponential\""),
         "How many requests a \"backup(pbft)\" or \"ring-resilient\" answers before the next part has its turn. \
          \"fixed\": always `backup_requests`. \"exponential\": twice as many each time, and again few after some \

@@ -122,7 +122,8 @@ pub(crate) struct Arguments {
     /// Measure this running cluster instead of one that is started for it; its service must be `null`, or what
     /// --service or --operation say
     #[arg(long, value_name = "FILE")]
-    #[arg(conflicts_with_all = ["compare", "protocol", "f", "replicas", "channel", "auth", "netns", "cpu_share", "lie"])]
+    #[arg(conflicts_with_all = ["compare", "protocol", "f", "replicas", "channel", "auth"])]
+    #[arg(conflicts_with_all = ["netns", "cpu_share", "lie"])]
     cluster: Option<PathBuf>,
     /// Have that cluster execute this operation of whatever service it has, in hexadecimal; several are taken in turn
     #[arg(long, value_name = "HEX", requires = "cluster", value_parser = operation)]

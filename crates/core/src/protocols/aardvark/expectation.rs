@@ -16,7 +16,8 @@ const MILLION: u64 = 1_000_000;
 const SOON: u64 = 1_030_000;
 /// What is expected is at most so many times what was ever done, in millionths: then every busy view has failed.
 const RAISED_MAX: u64 = 4 * MILLION;
-/// Requests that wait on average, in thousandths, in a turn that is judged: where fewer do, most of the time nobody asks.
+/// Requests that wait on average, in thousandths, in a turn that is judged: where fewer do, nobody asks most of the
+/// time.
 const BUSY: u64 = 500;
 /// A turn counts for those in which as much waits, but for this part of it.
 const LOAD_SLACK: u64 = 16;

@@ -12,9 +12,9 @@
 //!
 //! # Steps
 //! * Aardvark 1. Clients ask all replicas, so that each knows what waits, and sign ([`crate::cluster::ClientAuth`]).
-//! * Aardvark 2. A quarter of the view time-out is a turn. After each, the request that has waited longest to be proposed
-//!   is passed on to the primary and watched, if it has waited for a whole turn, as if its client had asked again
-//!   (PBFT 1): whoever sends a request to some replicas only gains nothing by it.
+//! * Aardvark 2. A quarter of the view time-out is a turn. After each, the request that has waited longest to be
+//!   proposed is passed on to the primary and watched, if it has waited for a whole turn, as if its client had asked
+//!   again (PBFT 1): whoever sends a request to some replicas only gains nothing by it.
 //! * Aardvark 3. *Heartbeat.* While something is watched that it has not proposed, and nothing that it has proposed is
 //!   under way, the primary proposes something in every turn.
 //! * Aardvark 4. *Expectations.* After each turn a replica knows how many requests were executed in it, and how many
@@ -23,8 +23,8 @@
 //!   than half a request waits nothing is expected; and what waits counts as executed, which is a batch more or less.
 //!   After two and a half view time-outs, its grace, every busy turn
 //!   raises what is expected by a hundredth, so that every busy view fails in the end.
-//! * Aardvark 5. Whoever finds that the view has failed leaves it (PBFT 7). Whoever finds that it will within three turns
-//!   leaves with the first that does: who leaves alone does not vote meanwhile. With f + 1 of them all leave.
+//! * Aardvark 5. Whoever finds that the view has failed leaves it (PBFT 7). Whoever finds that it will within three
+//!   turns leaves with the first that does: who leaves alone does not vote meanwhile. With f + 1 of them all leave.
 //!
 //! # Why it is safe
 //! PBFT is, whenever a replica leaves a view. Clocks decide nothing else here.
@@ -37,11 +37,11 @@
 //! correct replica is enough for them, it has seen the view fail by the same rule, or three turns before it would.
 //!
 //! # Deviations from the paper
-//! * There a view lasts as long as it is fast enough, however little there is to do: when load falls, view follows view.
-//!   Here what waits is counted. It is more if the primary is slow, so a turn is compared with those in which no more
-//!   waited.
-//! * A view has half a time-out to begin: what the change itself costs says nothing about its primary. From then on, and
-//!   not only after its grace, it has to do nine tenths: else a slow primary would have its grace each time.
+//! * There a view lasts as long as it is fast enough, however little there is to do: when load falls, view follows
+//!   view. Here what waits is counted. It is more if the primary is slow, so a turn is compared with those in which no
+//!   more waited.
+//! * A view has half a time-out to begin: what the change itself costs says nothing about its primary. From then on,
+//!   and not only after its grace, it has to do nine tenths: else a slow primary would have its grace each time.
 //! * The paper measures throughput between checkpoints, and raises what it expects with each. Here it is by time: a
 //!   primary that is too slow to ever reach a checkpoint must not be judged late.
 //! * What a replica expects is local, and forgotten when it starts again.

@@ -24,12 +24,10 @@ impl Pbft {
     pub(super) fn on_request(&mut self, context: &mut Ctx<'_>, request: Request, from: Option<ReplicaId>) {
         context.step("PBFT 1");
         let direct = from.is_none();
-        let (client, digest) = (request.client, request.digest());
-        let is_init = request.is_system();
+        let (client, digest, is_init) = (request.client, request.digest(), request.is_system());
         // Small ones go to the primary only, unless it is watched (Aardvark 1).
         let to_all = self.watch.is_some() || request.operation.len() > context.cluster.limits.inline_bytes_max;
-        let leads = self.replicas.primary(self.view) == context.me;
-        let timestamp = request.timestamp;
+        let (leads, timestamp) = (self.replicas.primary(self.view) == context.me, request.timestamp);
         let contradicts = |old: &mut Request| old.timestamp >= timestamp && old.digest() != digest;
         if direct && self.pool.get_mut(client).is_some_and(contradicts) {
             // What is here, as new or newer, may be nobody's: only its link vouched for it.
