@@ -23,7 +23,7 @@ use crate::ids::{InstanceId, Principal, ReplicaId};
 use crate::machine::Input;
 use crate::notice::Notice;
 use crate::registry::Message;
-use crate::schedule::{Order, Part, Protocol, Quota};
+use crate::schedule::{Part, Protocol, Quota};
 use crate::switching::{Switch, SwitchMessage};
 use crate::testing::Random;
 use crate::testing::journal::{Journal, names};

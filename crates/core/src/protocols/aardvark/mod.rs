@@ -56,6 +56,7 @@ mod expectation;
 mod paper_test;
 
 use self::expectation::Expectation;
+use crate::machine::Step;
 use crate::time::{Duration, Instant};
 
 /// Turns in a view time-out: how often a view is looked at.
@@ -76,6 +77,14 @@ impl Failed {
         match self {
             Self::Silent => "the primary proposes nothing, although requests wait",
             Self::Slow => "the view is slower than those before it",
+        }
+    }
+
+    /// The step that finds it.
+    pub(in crate::protocols) const fn step(self) -> Step {
+        match self {
+            Self::Silent => "Aardvark 3",
+            Self::Slow => "Aardvark 4",
         }
     }
 

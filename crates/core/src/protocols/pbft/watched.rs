@@ -31,6 +31,7 @@ impl Pbft {
         let failed = watch.judge(context.now, view_timeout, waits_for_primary);
         self.watch_oldest(context);
         if let Some(failed) = failed {
+            context.step(failed.step());
             self.leave_failed(context, failed);
         }
     }
