@@ -1,7 +1,6 @@
 //! No ring stops without need (ring-O12): while no replica fails and the network keeps its time, nothing
 //! that clients do ends an instance of Ring. What a resilient ring stops for is its quota. Where PBFT is all that there
-//! is, nothing that clients do makes a replica leave a view, an honest call last, or an honest client find no room. In
-//! Aardvark views take turns, and only for that.
+//! is, nothing that clients do makes a replica leave a view, an honest call last, or an honest client find no room.
 //!
 //! Only [calm](crate::scenario::Scenario::is_calm) runs have such a time; all others this check lets pass. Nor does it
 //! look at an instance that correct replicas began with different histories, each by a valid proof: nothing can be
@@ -49,14 +48,14 @@ impl Check for Needless {
 
     fn see(&mut self, at: u64, event: &Event<'_>) -> Result<(), String> {
         let Some(cluster) = &self.cluster else { return Ok(()) };
-        let is_order = cluster.protocol.is_one_order();
+        let is_pbft = cluster.protocol == Protocol::Pbft;
         let (replica, notice) = match event {
             Event::Noticed(replica, notice) => (replica, notice),
-            Event::Invoked { call, .. } if is_order => {
+            Event::Invoked { call, .. } if is_pbft => {
                 self.calls.insert(*call, at);
                 return Ok(());
             }
-            Event::Reported(replica, report) if is_order => return has_room(*replica, report),
+            Event::Reported(replica, report) if is_pbft => return has_room(*replica, report),
             Event::Answered(call, _) => {
                 let took = self.calls.remove(call).map_or(0, |begun| at - begun);
                 return match took > PATIENCE * cluster.limits.view_timeout.0 {
@@ -67,7 +66,7 @@ impl Check for Needless {
             _ => return Ok(()),
         };
         match notice {
-            Notice::ViewChangeStarted { view, reason } if is_order && !is_turn(cluster.protocol, reason) => {
+            Notice::ViewChangeStarted { view, reason } if is_pbft => {
                 Err(format!("{replica} asks for {view} although nothing was wrong: {reason}"))
             }
             Notice::Begun { instance, history, .. } => {
@@ -85,18 +84,6 @@ impl Check for Needless {
             _ => Ok(()),
         }
     }
-}
-
-/// Whether a view ends because no view lasts for ever: in Aardvark, as soon as more is expected of it.
-fn is_turn(protocol: Protocol, reason: &str) -> bool {
-    const TURNS: [&str; 5] = [
-        "the view is slower than those before it",
-        "f+1 replicas ask for another view",
-        "the primary leaves",
-        "for a replica that cannot vote in this view",
-        "the primary begins anew",
-    ];
-    protocol == Protocol::Aardvark && TURNS.contains(&reason)
 }
 
 /// An honest client finds room, whatever the one that lies asks for: it has fewer sessions than there are places.
