@@ -83,8 +83,8 @@ fn clients_join_and_are_answered() {
 #[test]
 fn joining_needs_pbft_and_signatures() {
     for (arguments, why) in [
-        (&["bench", "--joined", "--protocol", "aliph"][..], "under pbft only"),
-        (&["bench", "--joined", "--compare", "unreplicated"], "under pbft only"),
+        (&["bench", "--joined", "--protocol", "aliph"][..], "under pbft and aardvark only"),
+        (&["bench", "--joined", "--compare", "unreplicated"], "under pbft and aardvark only"),
         (&["bench", "--joined", "--auth", "mac"], "has to sign"),
         (&["bench", "--joined", "--outstanding", "65"], "at most 64 requests"),
         (&["bench", "compare", "--protocols", "pbft:joined"], "has to sign"),

@@ -140,7 +140,7 @@ mod tests {
             assert!(parse(&format!("aliph:k={quota}")).is_err(), "{quota}");
         }
         assert!(parse("pbft:auth=password").is_err());
-        assert!(parse("aliph:joined").unwrap_err().contains("under pbft only"));
+        assert!(parse("aliph:joined").unwrap_err().contains("under pbft and aardvark only"));
         assert!(parse("[quorum, chain]").unwrap_err().contains("backup(pbft)"));
     }
 }
