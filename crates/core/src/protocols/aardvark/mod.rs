@@ -11,7 +11,7 @@
 //! where the schedule says `backup(aardvark)`. A watch changes nothing but *when* a replica leaves its view.
 //!
 //! # Steps
-//! * Aardvark 1. Clients ask all replicas, so that each knows what waits, and sign ([`crate::cluster::ClientAuth`]).
+//! * Aardvark 1. Clients ask all replicas, so that each knows what waits.
 //! * Aardvark 2. A quarter of the view time-out is a turn. After each, the request that has waited longest to be
 //!   proposed is passed on to the primary and watched, if it has waited for a whole turn, as if its client had asked
 //!   again (PBFT 1): whoever sends a request to some replicas only gains nothing by it.
@@ -21,8 +21,8 @@
 //!   waited on average: the load. But for its first two turns, a view has to execute nine tenths of the most that was
 //!   executed, in a turn of the last n views or of this one, at no more load. Only a busy view may fail: where less
 //!   than half a request waits nothing is expected; and what waits counts as executed, which is a batch more or less.
-//!   After two and a half view time-outs, its grace, every busy turn
-//!   raises what is expected by a hundredth, so that every busy view fails in the end.
+//!   After two and a half view time-outs, its grace, every busy turn raises what is expected by a hundredth, so that
+//!   every busy view fails in the end.
 //! * Aardvark 5. Whoever finds that the view has failed leaves it (PBFT 7). Whoever finds that it will within three
 //!   turns leaves with the first that does: who leaves alone does not vote meanwhile. With f + 1 of them all leave.
 //!
@@ -45,7 +45,9 @@
 //! * The paper measures throughput between checkpoints, and raises what it expects with each. Here it is by time: a
 //!   primary that is too slow to ever reach a checkpoint must not be judged late.
 //! * What a replica expects is local, and forgotten when it starts again.
-//! * The paper gives every replica a network card of its own. What the runtime does instead is in `docs/network.md`.
+//! * The paper has clients sign. Here they do where the cluster says so ([`crate::cluster::ClientAuth`]).
+//! * The paper isolates clients and replicas from one another, each of them with a network card of its own, and looks
+//!   whether the primary is fair to each client. Neither is done here yet.
 //!
 //! # Cost
 //! What PBFT costs, and for each request n − 1 copies more: from its client, who asks all replicas. A view change in
@@ -88,7 +90,7 @@ impl Failed {
         }
     }
 
-    /// Whether it is the primary's fault beyond doubt of the network's: then the next one gets more time.
+    /// Whether the network may be the reason as well: then the next primary gets more time.
     pub(in crate::protocols) const fn is_suspicion(self) -> bool {
         matches!(self, Self::Silent)
     }
@@ -127,14 +129,10 @@ impl Watch {
         self.expectation.pause(now);
     }
 
-    /// Aardvark 2: whether a request with this ticket came before the turn did.
-    pub(in crate::protocols) const fn has_waited_for_a_turn(&self, ticket: u64) -> bool {
-        ticket < self.first_ticket
-    }
-
-    /// The next turn begins; requests that come in it have tickets from this one on.
-    pub(in crate::protocols) const fn turn_ends(&mut self, next_ticket: u64) {
-        self.first_ticket = next_ticket;
+    /// Aardvark 2: the next turn begins, whose requests have tickets from this one on. The first ticket of the turn
+    /// that is over: what has an earlier one has waited for all of it.
+    pub(in crate::protocols) const fn next_turn(&mut self, first_ticket: u64) -> u64 {
+        core::mem::replace(&mut self.first_ticket, first_ticket)
     }
 
     /// The primary proposes a batch.

@@ -3,7 +3,6 @@
 
 use super::PbftTimer;
 use super::replica::{Ctx, Pbft, Phase};
-use crate::ids::ClientId;
 use crate::protocols::aardvark::{Failed, Watch};
 use crate::protocols::total_order::OrderEffect;
 
@@ -57,14 +56,11 @@ impl Pbft {
 
     /// Aardvark 2. What has waited longest to be proposed, since before the turn that is over, is watched.
     fn watch_oldest(&mut self, context: &mut Ctx<'_>) {
-        let oldest: Option<(u64, ClientId)> = self.pool.oldest_unproposed();
         let Some(watch) = &mut self.watch else { return };
-        if let Some((_, client)) = oldest.filter(|(ticket, _)| watch.has_waited_for_a_turn(*ticket)) {
+        let turn = watch.next_turn(self.pool.next_ticket());
+        if let Some((_, client)) = self.pool.oldest_unproposed().filter(|(ticket, _)| *ticket < turn) {
             context.step("Aardvark 2");
             self.watch(context, client);
-        }
-        if let Some(watch) = &mut self.watch {
-            watch.turn_ends(self.pool.next_ticket());
         }
     }
 
