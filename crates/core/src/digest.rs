@@ -13,7 +13,9 @@ pub enum Domain {
     Request,
     /// A batch: agreed values and the digests of its requests.
     Batch,
-    /// An entry of a history: agreed values and the digest of its request.
+    /// The agreed values of a history's entry.
+    Agreed,
+    /// An entry of a history: the digests of its agreed values and of its request.
     Entry,
     /// One step of the history's hash chain (abs-D3).
     History,
@@ -57,7 +59,8 @@ impl Domain {
             Self::Cluster => b"bezant/cluster/v1...............",
             Self::Request => b"bezant/request/v1...............",
             Self::Batch => b"bezant/batch/v1.................",
-            Self::Entry => b"bezant/entry/v1.................",
+            Self::Agreed => b"bezant/agreed/v1................",
+            Self::Entry => b"bezant/entry/v2.................",
             Self::History => b"bezant/history/v1...............",
             Self::Result => b"bezant/result/v1................",
             Self::Effects => b"bezant/effects/v1...............",

@@ -46,10 +46,14 @@ impl LogEntry {
 
     /// Over agreed values and request.
     pub fn digest(&self) -> Digest {
-        let mut bytes = [0; 72];
-        bytes[..8].copy_from_slice(&self.proposal.time.0.to_le_bytes());
-        bytes[8..40].copy_from_slice(&self.proposal.seed.0);
-        bytes[40..].copy_from_slice(&self.request.digest().0);
+        self.digest_under(self.proposal.digest())
+    }
+
+    /// The same, where the digest of the agreed values is known: one block of the hash function.
+    fn digest_under(&self, agreed: Digest) -> Digest {
+        let mut bytes = [0; 64];
+        bytes[..32].copy_from_slice(&agreed.0);
+        bytes[32..].copy_from_slice(&self.request.digest().0);
         Digest::of(Domain::Entry, &bytes)
     }
 }
@@ -94,12 +98,14 @@ pub struct Log {
     entries: VecDeque<Logged>,
     boundaries: Vec<Boundary>,
     retained: BTreeMap<Digest, LogEntry>,
+    /// The agreed values pushed last, with their digest: those of a batch are the same for all of its entries.
+    agreed: Option<(Proposal, Digest)>,
 }
 
 impl Log {
     /// An empty log above an anchor.
     pub const fn new(anchor: Boundary) -> Self {
-        Self { anchor, entries: VecDeque::new(), boundaries: Vec::new(), retained: BTreeMap::new() }
+        Self { anchor, entries: VecDeque::new(), boundaries: Vec::new(), retained: BTreeMap::new(), agreed: None }
     }
 
     /// The anchor.
@@ -143,7 +149,11 @@ impl Log {
 
     /// Appends an entry and returns what is logged now.
     pub fn push(&mut self, entry: LogEntry) -> &Logged {
-        let digest = entry.digest();
+        let agreed = match &self.agreed {
+            Some((proposal, digest)) if *proposal == entry.proposal => *digest,
+            _ => self.agreed.insert((entry.proposal.clone(), entry.proposal.digest())).1,
+        };
+        let digest = entry.digest_under(agreed);
         let history = self.history().chain(digest);
         self.retained.remove(&digest);
         self.entries.push_back(Logged { entry, digest, history });
@@ -239,6 +249,7 @@ impl Log {
             let before = self.history_at(self.length() - 1);
             assert!(before.is_some_and(|before| chains(before, last)), "each entry goes on from the one before it");
             assert!(!self.retained.contains_key(&last.digest), "what is logged is not kept a second time");
+            assert_eq!(last.digest, last.entry.digest(), "the digest of the agreed values is theirs");
         }
         assert!(self.boundaries.is_sorted(), "checkpoints stand in their order");
         let positions = || self.boundaries.iter().map(|boundary| boundary.position);

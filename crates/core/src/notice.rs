@@ -29,18 +29,16 @@ pub enum Notice {
         /// How many requests it has; duplicates among them were not executed again.
         requests: usize,
     },
-    /// A speculative instance logs an entry, which may still be taken back.
+    /// A speculative instance logs the entries of a batch, which may still be taken back.
     Logged {
         /// The instance.
         instance: InstanceId,
-        /// Its position in the history.
-        position: u64,
-        /// The digest of the request.
-        request: Digest,
-        /// The digest of the history before it.
+        /// The first one's position in the history.
+        first: u64,
+        /// The digest of the history before them.
         before: Digest,
-        /// The digest of the history with it.
-        history: Digest,
+        /// Of each the digest of its request, and of the history with it.
+        entries: Vec<(Digest, Digest)>,
     },
     /// All n replicas have said that they have this checkpoint: it is certain.
     Anchored {

@@ -101,6 +101,13 @@ pub struct Proposal {
 }
 wire_struct!(Proposal { time, seed });
 
+impl Proposal {
+    /// Over both: what an entry of a history says of its batch.
+    pub(crate) fn digest(&self) -> Digest {
+        Digest::of_parts(Domain::Agreed, &[&self.time.0.to_le_bytes(), &self.seed.0])
+    }
+}
+
 /// An operation that is not read-only was sent as a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotReadOnly;

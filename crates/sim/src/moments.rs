@@ -57,7 +57,9 @@ impl Moments {
 
     /// A correct replica says this of itself.
     pub fn notice(&mut self, notice: &Notice) {
-        self.logs += u64::from(matches!(notice, Notice::Logged { .. }));
+        if let Notice::Logged { entries, .. } = notice {
+            self.logs += entries.len() as u64;
+        }
     }
 
     /// A replica says this.

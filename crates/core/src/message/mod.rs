@@ -12,4 +12,4 @@ mod request;
 pub use outcome::{Outcome, Refusal};
 pub use reply::{Firmness, RESULT_BYTES_FULL_MAX, Reply};
 pub use request::{Authentication, REQUESTS_ROOT_KIND, Request, Vouched};
-pub(crate) use request::{Form, Manner};
+pub(crate) use request::{Form, Manner, are_of_distinct_clients};

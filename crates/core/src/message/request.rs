@@ -117,6 +117,13 @@ pub struct Request {
     pub vouched: Vouched,
 }
 
+/// Whether no client has two of them.
+pub(crate) fn are_of_distinct_clients<'a>(requests: impl Iterator<Item = &'a Request>) -> bool {
+    let mut clients: Vec<ClientId> = requests.map(|request| request.client).collect();
+    clients.sort_unstable();
+    clients.windows(2).all(|pair| pair[0] != pair[1])
+}
+
 const fn form(read_only: bool) -> Form {
     Form { manner: if read_only { Manner::Query } else { Manner::Ordered }, is_bundle: false }
 }

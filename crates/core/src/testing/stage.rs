@@ -310,7 +310,10 @@ fn described(notice: &Notice) -> String {
         Notice::Paced { instance, alarm: Some(alarm) } => format!("finds {instance} {alarm}"),
         Notice::Paced { instance, alarm: None } => format!("finds {instance} fast again"),
         Notice::Suspicion { replica, reason } => format!("suspects {replica}: {reason}"),
-        Notice::Logged { position, history, .. } => format!("logs p{position} {history:?}"),
+        Notice::Logged { first, entries, .. } => {
+            let places = (*first..).zip(entries).map(|(position, (_, history))| format!("p{position} {history:?}"));
+            format!("logs {}", places.collect::<Vec<_>>().join(", "))
+        }
         Notice::Anchored { position, root, .. } => format!("p{position} is certain, root {root:?}"),
         Notice::Stopped { instance, reason } => format!("stops in {instance}: {reason}"),
         Notice::Switched { instance, part, reason, .. } => format!("runs {part} as {instance}: {reason}"),

@@ -77,8 +77,12 @@ impl Check for Inheritance {
                 self.latest.entry(*instance).or_insert(*history);
                 self.begun(*instance, *replica, *history)
             }
-            Event::Noticed(_, Notice::Logged { before, history, .. }) => {
-                self.before.insert(*history, *before);
+            Event::Noticed(_, Notice::Logged { before, entries, .. }) => {
+                let mut before = *before;
+                for (_, history) in entries {
+                    self.before.insert(*history, before);
+                    before = *history;
+                }
                 Ok(())
             }
             Event::Noticed(_, Notice::Executed { instance, history, .. }) => {

@@ -249,8 +249,12 @@ impl Check for Validity {
                     self.executed(*instance, *sequence, *digest, *history)
                         .map_err(|what| format!("{replica}: {what}"))?;
                 }
-                Notice::Logged { request, before, history, .. } => {
-                    self.logged(*request, *before, *history).map_err(|what| format!("{replica}: {what}"))?;
+                Notice::Logged { before, entries, .. } => {
+                    let mut before = *before;
+                    for (request, history) in entries {
+                        self.logged(*request, before, *history).map_err(|what| format!("{replica}: {what}"))?;
+                        before = *history;
+                    }
                 }
                 Notice::Begun { instance, history, .. } => self.begin(*instance, *history),
                 _ => {}

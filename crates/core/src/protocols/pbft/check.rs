@@ -2,8 +2,8 @@
 
 use super::replica::{Ctx, Pbft};
 use crate::batch::{Batch, Entry};
-use crate::ids::{ClientId, Sequence};
-use crate::message::{Request, Vouched};
+use crate::ids::Sequence;
+use crate::message::{Request, Vouched, are_of_distinct_clients};
 use crate::rejection::Rejection;
 use crate::service::Proposal;
 use alloc::vec::Vec;
@@ -19,7 +19,7 @@ impl Pbft {
             is_big == entry.reference().is_some()
                 && entry.inline().is_none_or(|request| may_be_ordered(context, request))
         });
-        let distinct = are_distinct(batch.entries().iter().filter_map(Entry::inline));
+        let distinct = are_of_distinct_clients(batch.entries().iter().filter_map(Entry::inline));
         let sized = batch.entries().len() <= limits.batch_requests_max
             && (batch.entries().len() <= 1 || batch.bytes() <= limits.batch_bytes_max);
         if well_formed && distinct && sized && !batch.is_null() { Ok(()) } else { Err(Rejection::BadBatch) }
@@ -42,7 +42,7 @@ impl Pbft {
             return may_be_next && vouched;
         }
         let is_valid = is_valid(context, batch.proposal(), requests.iter().copied());
-        if !are_distinct(requests.into_iter()) {
+        if !are_of_distinct_clients(requests.into_iter()) {
             context.reject(self.replicas.primary(self.view), Rejection::BadBatch);
             return false;
         }
@@ -75,9 +75,3 @@ pub(super) fn may_be_ordered(context: &Ctx<'_>, request: &Request) -> bool {
     request.instance == context.instance && !request.read_only && is_sized
 }
 
-/// Whether no client has two of them.
-fn are_distinct<'a>(requests: impl Iterator<Item = &'a Request>) -> bool {
-    let mut clients: Vec<ClientId> = requests.map(|request| request.client).collect();
-    clients.sort_unstable();
-    clients.windows(2).all(|pair| pair[0] != pair[1])
-}

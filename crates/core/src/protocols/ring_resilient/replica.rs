@@ -11,7 +11,7 @@ use crate::digest::Digest;
 use crate::history::{LogEntry, Logged};
 use crate::ids::{InstanceId, Principal, ReplicaId, View};
 use crate::machine::Destination;
-use crate::message::{Outcome, Request, Vouched};
+use crate::message::{Outcome, Request, Vouched, are_of_distinct_clients};
 use crate::protocols::ring_resilient::message::Speaker;
 use crate::protocols::speculative::{Certain, Response, abridged};
 use crate::rejection::Rejection;
@@ -21,7 +21,7 @@ use crate::switching::certificate::Prepared;
 use crate::switching::{HistoryRecord, Surroundings, Switch, SwitchMessage};
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use bytes::Bytes;
 
@@ -272,7 +272,9 @@ impl<S: Service> RingResilient<S> {
         if !is_fresh && !self.is_vouched_for(s, claim) {
             return Some(Rejection::BadAgreedValue);
         }
-        let mut clients = BTreeSet::new();
+        if !are_of_distinct_clients(requests.iter()) {
+            return Some(Rejection::BadBatch);
+        }
         let mut history = self.base.ledger.log.history();
         for request in requests {
             let allowed = request.instance == self.base.what.number
@@ -280,7 +282,7 @@ impl<S: Service> RingResilient<S> {
                 && !request.is_system()
                 && request.operation.len() <= s.cluster.limits.operation_bytes_max;
             let repeats = self.is_ordered(request) || self.base.ledger.estate.repeats(request);
-            if !allowed || !clients.insert(request.client) || repeats {
+            if !allowed || repeats {
                 return Some(Rejection::BadBatch);
             }
             history = history.chain(LogEntry::new(proposal.clone(), request.clone()).digest());

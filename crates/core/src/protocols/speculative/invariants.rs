@@ -29,8 +29,6 @@ impl<S: Service> Speculation<S> {
         assert!(begins.is_none_or(|begins| begins == self.init.1), "the instance goes on from its init history");
         assert!(self.log_begins.is_none_or(|begins| begins <= anchor), "the log on disk begins at an anchor");
         assert!(self.requests_logged <= length - self.init.0, "what was logged here stays logged");
-        assert!(self.unexecuted.is_empty() || executed < length, "whoever waits for execution has something logged");
-        assert!(self.unexecuted.len() as u64 <= length - executed, "each client that waits has something logged");
     }
 
     /// What others accept in a report: [`crate::switching::report`].
@@ -53,7 +51,6 @@ impl<S: Service> Speculation<S> {
         // A checkpoint that was not due is not taken again after a crash.
         let anchor = self.ledger.log.anchor();
         assert!(report.value().anchor.position >= anchor.position, "nothing becomes certain here any more");
-        assert!(self.unexecuted.is_empty() || self.requests_logged > 0, "who waits has asked here");
     }
 
     /// Of an instance that answers before anything is agreed: its checkpoints are lightweight, and all that it has

@@ -8,14 +8,13 @@ use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::history::{LogEntry, Logged};
 use crate::ids::{ClientId, InstanceId, Sequence};
-use crate::message::{Outcome, Request};
+use crate::message::{Outcome, Request, are_of_distinct_clients};
 use crate::notice::Notice;
 use crate::schedule::Specification;
 use crate::service::{Proposal, Service};
 use crate::stop::{StopReason, SwitchReason};
 use crate::switching::report::CHECKPOINTS_MAX;
 use crate::switching::{AbortReport, Certificates, Certified, CheckedReport, HistoryRecord, Ledger, Surroundings};
-use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -79,6 +78,14 @@ pub(crate) enum Standing {
     Stale,
 }
 
+/// Clients with a request that is logged and not executed, in their order, when the history had this digest. Made when
+/// somebody asks: most batches are executed before anybody does.
+#[derive(Clone, Debug, Default)]
+struct Unexecuted {
+    history: Digest,
+    clients: Vec<ClientId>,
+}
+
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub(crate) struct Speculation<S> {
@@ -90,8 +97,8 @@ pub(crate) struct Speculation<S> {
     pub(super) report: Option<CheckedReport>,
     /// Why this replica stopped, once it has.
     pub(super) stop_reason: Option<StopReason>,
-    /// Clients with a request that is logged and not executed yet.
-    pub(super) unexecuted: BTreeSet<ClientId>,
+    /// See [`Speculation::awaits_execution`].
+    unexecuted: Unexecuted,
     pub(super) requests_logged: u64,
     /// The anchor at which the log on disk begins, if it was begun again in this instance.
     pub(super) log_begins: Option<u64>,
@@ -108,7 +115,7 @@ impl<S: Service> Speculation<S> {
             checkpoints: Checkpoints::default(),
             report: None,
             stop_reason: None,
-            unexecuted: BTreeSet::new(),
+            unexecuted: Unexecuted::default(),
             requests_logged: 0,
             log_begins: None,
         }
@@ -208,12 +215,11 @@ impl<S: Service> Speculation<S> {
         if proposal.time > s.now + skew || proposal.time + skew < s.now {
             return Some(StopReason::AgreedTime);
         }
-        let mut clients = BTreeSet::new();
+        if !are_of_distinct_clients(requests.iter()) {
+            return Some(StopReason::Unloggable);
+        }
         for request in requests {
-            if !clients.insert(request.client)
-                || !Self::is_proper(s, self.what.number, request)
-                || self.repeats(s, request)
-            {
+            if !Self::is_proper(s, self.what.number, request) || self.repeats(s, request) {
                 return Some(StopReason::Unloggable);
             }
         }
@@ -235,15 +241,30 @@ impl<S: Service> Speculation<S> {
     /// Whether the history has this request, or a later one of its session, as far as every head knows that has the
     /// same history: see [`crate::estate::Estate::repeats`].
     fn repeats(&mut self, s: &mut Surroundings<'_, impl Speaker>, request: &Request) -> bool {
-        if self.unexecuted.contains(&request.client) {
+        if self.awaits_execution(request.client) {
             self.execute(s, |_, _, _, _| ());
         }
         self.ledger.estate.repeats(request)
     }
 
+    /// Whether something of this client is logged and not executed yet.
+    fn awaits_execution(&mut self, client: ClientId) -> bool {
+        let Ledger { estate, log, .. } = &self.ledger;
+        let (executed, history) = (estate.executed().0, log.history());
+        if executed == log.length() {
+            return false;
+        }
+        if self.unexecuted.history != history {
+            let mut clients: Vec<_> = log.after(executed).map(|logged| logged.entry.request.client).collect();
+            clients.sort_unstable();
+            self.unexecuted = Unexecuted { history, clients };
+        }
+        self.unexecuted.clients.binary_search(&client).is_ok()
+    }
+
     /// Speculation 2.
     pub(crate) fn standing(&mut self, s: &mut Surroundings<'_, impl Speaker>, request: &Request) -> Standing {
-        if self.unexecuted.contains(&request.client) {
+        if self.awaits_execution(request.client) {
             self.execute(s, |_, _, _, _| ());
         }
         match self.ledger.estate.freshness(request) {
@@ -268,7 +289,6 @@ impl<S: Service> Speculation<S> {
     pub(crate) fn log(&mut self, s: &mut Surroundings<'_, impl Speaker>, proposal: Proposal, request: Request) {
         assert!(!self.is_stopped(), "nothing is logged after the report");
         s.step("Speculation 1");
-        self.unexecuted.insert(request.client);
         self.ledger.log.push(LogEntry::new(proposal, request));
         self.requests_logged += 1;
     }
@@ -279,23 +299,19 @@ impl<S: Service> Speculation<S> {
         assert!(position >= self.init.0, "what the instance began with stays");
         self.requests_logged -= self.ledger.log.length() - position;
         self.ledger.log.cut(position);
-        self.unexecuted.clear();
     }
 
     /// Makes what was logged after a position durable before anything that follows leaves. The host is told first: a
     /// crash may come in between, and after it nothing is told again.
     pub(crate) fn persist(&self, s: &mut Surroundings<'_, impl Speaker>, after: u64) {
-        let log = &self.ledger.log;
-        let mut before = log.history_at(after).expect("logged after a position of this log");
-        for (position, logged) in (after + 1..).zip(log.after(after)) {
-            let (request, history) = (logged.entry.request.digest(), logged.history);
-            s.out.notify(Notice::Logged { instance: self.what.number, position, request, before, history });
-            before = history;
+        let (log, instance) = (&self.ledger.log, self.what.number);
+        if log.length() == after {
+            return;
         }
-        let entries: Vec<LogEntry> = log.after(after).map(|logged| logged.entry.clone()).collect();
-        if !entries.is_empty() {
-            s.persist_all(self.what.number, HistoryRecord::logged(entries));
-        }
+        let before = log.history_at(after).expect("logged after a position of this log");
+        let entries = log.after(after).map(|logged| (logged.entry.request.digest(), logged.history)).collect();
+        s.out.notify(Notice::Logged { instance, first: after + 1, before, entries });
+        s.persist_all(instance, HistoryRecord::logged(log.after(after).map(|logged| logged.entry.clone()).collect()));
     }
 
     /// Executes what is logged, and takes the checkpoints that are due. `answer` gets each entry with its outcome.
@@ -324,7 +340,6 @@ impl<S: Service> Speculation<S> {
             }
         }
         assert_eq!(self.ledger.estate.executed().0, self.ledger.log.length(), "all that is logged is executed");
-        self.unexecuted.clear();
     }
 
     /// Replays a record of this instance: see [`crate::compositions`].
