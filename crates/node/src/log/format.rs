@@ -13,7 +13,7 @@ use bytes::Bytes;
 /// First bytes of every segment.
 const MAGIC: [u8; 8] = *b"bezantlg";
 /// The version of this format.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// Size of [`Header`].
 pub(crate) const HEADER_BYTES: usize = 92;
 /// Length and checksum.

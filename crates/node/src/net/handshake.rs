@@ -31,7 +31,7 @@ pub const SESSIONS_PER_CONNECTION_MAX: u32 = 8192;
 
 const MAGIC: [u8; 4] = *b"BZNT";
 /// The version of the wire: sides with different ones refuse each other.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 /// First byte of the MAC'd statement; no message's statement begins with it.
 const STATEMENT: u8 = 0xa7;
 
