@@ -147,7 +147,8 @@ fn orderings() -> Vec<(&'static str, PbftMessage)> {
     let position = Position { sequence: SEQUENCE, digest: DIGEST };
     let new_view = NewView { view: VIEW, view_changes: vec![view_change()], chosen: vec![DIGEST] };
     let (stable, committed, way) = (SEQUENCE, Sequence(9), DIGEST);
-    let status = Status { view: VIEW, changing: true, stable, committed, begun: View(1), way, abstaining: true };
+    let status =
+        Status { view: VIEW, changing: true, stable, committed, begun: View(1), way, abstaining: true, failing: false };
     let here = Here { question: Instant(8), view: VIEW, committed };
     vec![
         ("PRE-PREPARE", PbftMessage::PrePrepare(PrePrepare { view: VIEW, sequence: SEQUENCE, batch: batch() })),

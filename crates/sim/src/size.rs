@@ -111,7 +111,7 @@ impl Size {
     pub fn is_calm(self, seed: u64, protocol: Protocol) -> bool {
         let rings = [Part::RingFast, Part::RingResilient];
         let has_ring = protocol.schedule().parts().iter().any(|part| rings.contains(part));
-        let has_views = protocol == Protocol::Pbft;
+        let has_views = protocol.is_one_order();
         self != Self::First && (has_ring || has_views) && Rng::stream(seed, "calm").below(CALM) == 0
     }
 
@@ -233,7 +233,7 @@ pub fn calm_limits(
 ) -> Limits {
     let client_retry = patient_clients(n, f, network, disk, pass, limits.client_retry.0);
     let limits = Limits { client_retry, ..limits };
-    if protocol != Protocol::Pbft {
+    if !protocol.is_one_order() {
         return limits;
     }
     let mut rng = Rng::stream(seed, "calm limits");

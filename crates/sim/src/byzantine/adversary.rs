@@ -5,6 +5,8 @@ use std::fmt;
 
 /// Where there are primaries, views and certificates of checkpoints.
 const PBFT: &[Part] = &[Part::Backup(Order::Pbft), Part::Backup(Order::Aardvark)];
+/// Where views are watched.
+const AARDVARK: &[Part] = &[Part::Backup(Order::Aardvark)];
 /// Where requests go from one replica to the next before anybody answers.
 const HOPS: &[Part] = &[Part::Chain, Part::RingFast];
 /// Where one replica tells the others an order that they log at once.
@@ -194,6 +196,8 @@ adversaries! {
     FalseTestimony => "false-testimony", Replicas, OneOf(PBFT), InsteadOf(600);
     /// A client that signs several requests together, and gives them wrong paths to their root.
     OddPaths => "odd-paths", Client, Nothing, InsteadOf(300);
+    /// A replica that finds every view failed.
+    Complainer => "complainer", Replicas, OneOf(AARDVARK), InsteadOf(600);
 }
 
 impl Adversary {

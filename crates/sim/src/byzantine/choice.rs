@@ -59,7 +59,7 @@ impl Choice {
             return self.resolve(seed, size, protocol, strangers, false).filter(|adversary| adversary.is_a_client());
         }
         let fitting = Adversary::drawn_against(protocol).into_iter().filter(|adversary| adversary.is_a_client());
-        let stops_rings = |who: &Adversary| *who == Adversary::ManySessions && protocol != Protocol::Pbft;
+        let stops_rings = |who: &Adversary| *who == Adversary::ManySessions && !protocol.is_one_order();
         let fitting: Vec<Adversary> = fitting.filter(|who| !stops_rings(who)).collect();
         let drawn = Rng::stream(seed, "adversary of a calm run").below(fitting.len() as u64 + 1);
         fitting.get(drawn as usize).copied()

@@ -28,7 +28,7 @@ fn invent(liar: &mut Liar<'_>) -> PbftMessage {
         4 => PbftMessage::Decided(Position { sequence, digest }),
         5 => PbftMessage::FetchBatch(Position { sequence, digest }),
         6 => {
-            let (changing, abstaining) = (liar.rng.coin(), liar.rng.coin());
+            let (changing, abstaining, failing) = (liar.rng.coin(), liar.rng.coin(), liar.rng.coin());
             PbftMessage::Status(Status {
                 view,
                 changing,
@@ -37,6 +37,7 @@ fn invent(liar: &mut Liar<'_>) -> PbftMessage {
                 begun: view,
                 way: digest,
                 abstaining,
+                failing,
             })
         }
         7 => {

@@ -9,6 +9,7 @@ mod bogus_proof;
 mod cast;
 mod chain_substitute;
 mod choice;
+mod complainer;
 mod cross_instance;
 mod crowd;
 mod different_proofs;

@@ -1,12 +1,12 @@
 //! Which file plays which adversary.
 
 use super::{
-    Adversary, Behaviour, ClientBehaviour, abort_equivocation, bogus_proof, chain_substitute, cross_instance,
-    different_proofs, equivocate, exclude, false_stop, false_tail, false_testimony, fickle_primary, flood, join_flood,
-    lopsided_client, lying_transfer, many_sessions, member_replay, mutate, nobodys_requests, odd_client, odd_paths,
-    panic_storm, partial_macs, references, replay, ring_forger, selective_checkpoint, session_flood, silent,
-    skewed_time, slow, slow_hop, split_order, spoilt_macs, takeover, unasked_bodies, view_change_liar, withheld_body,
-    wrong_checkpoint, wrong_reply,
+    Adversary, Behaviour, ClientBehaviour, abort_equivocation, bogus_proof, chain_substitute, complainer,
+    cross_instance, different_proofs, equivocate, exclude, false_stop, false_tail, false_testimony, fickle_primary,
+    flood, join_flood, lopsided_client, lying_transfer, many_sessions, member_replay, mutate, nobodys_requests,
+    odd_client, odd_paths, panic_storm, partial_macs, references, replay, ring_forger, selective_checkpoint,
+    session_flood, silent, skewed_time, slow, slow_hop, split_order, spoilt_macs, takeover, unasked_bodies,
+    view_change_liar, withheld_body, wrong_checkpoint, wrong_reply,
 };
 use crate::rng::Rng;
 use bezant_core::ids::ReplicaId;
@@ -46,6 +46,7 @@ pub(super) fn behaviour(adversary: Adversary, rng: &mut Rng) -> Option<Box<dyn B
         Adversary::References => Box::new(references::References::new(rng)),
         Adversary::FicklePrimary => Box::new(fickle_primary::FicklePrimary::new(rng)),
         Adversary::NobodysRequests => Box::new(nobodys_requests::NobodysRequests::new(rng)),
+        Adversary::Complainer => Box::new(complainer::Complainer),
         Adversary::FalseTestimony => Box::new(false_testimony::FalseTestimony::default()),
         Adversary::Twins
         | Adversary::PartialMacs

@@ -1,6 +1,7 @@
 //! No ring stops without need (ring-O12): while no replica fails and the network keeps its time, nothing
 //! that clients do ends an instance of Ring. What a resilient ring stops for is its quota. Where PBFT is all that there
-//! is, nothing that clients do makes a replica leave a view, an honest call last, or an honest client find no room.
+//! is, nothing that clients do makes a replica leave a view, an honest call last, or an honest client find no room. In
+//! Aardvark views take turns; and a primary that fetches a state when its turn comes does not get to propose anything.
 //!
 //! Only [calm](crate::scenario::Scenario::is_calm) runs have such a time; all others this check lets pass. Nor does it
 //! look at an instance that correct replicas began with different histories, each by a valid proof: nothing can be
@@ -10,7 +11,7 @@ use super::{Check, Event};
 use crate::workload::LIARS_IDENTITY;
 use bezant_core::cluster::Cluster;
 use bezant_core::digest::Digest;
-use bezant_core::ids::{InstanceId, ReplicaId};
+use bezant_core::ids::{InstanceId, ReplicaId, View};
 use bezant_core::notice::{Notice, Report};
 use bezant_core::rejection::{Account, Rejection};
 use bezant_core::schedule::{Part, Protocol};
@@ -24,12 +25,14 @@ const NEEDED: [StopReason; 3] = [StopReason::QuotaDone, StopReason::LowLoad, Sto
 const PATIENCE: u64 = 4;
 
 /// See the [module](self).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Needless {
     /// `None` if the run is not calm.
     cluster: Option<Cluster>,
     /// The histories with which each instance was begun.
     begun: BTreeMap<InstanceId, BTreeSet<Digest>>,
+    /// Who fetches a state.
+    fetching: BTreeSet<ReplicaId>,
     /// When the calls began that have not ended yet, where there is nothing but PBFT.
     calls: BTreeMap<u64, u64>,
 }
@@ -37,7 +40,23 @@ pub struct Needless {
 impl Needless {
     /// Looks at the rings or at the PBFT of this cluster, if the run is calm.
     pub fn new(cluster: &Cluster, is_calm: bool) -> Self {
-        Self { cluster: is_calm.then(|| cluster.clone()), begun: BTreeMap::new(), calls: BTreeMap::new() }
+        Self { cluster: is_calm.then(|| cluster.clone()), ..Self::default() }
+    }
+}
+
+impl Needless {
+    /// Whether a view ends because no view of Aardvark lasts for ever, and none whose primary is not there yet.
+    fn is_turn(&self, cluster: &Cluster, next: View, reason: &str) -> bool {
+        const TURNS: [&str; 5] = [
+            "the view is slower than those before it",
+            "f+1 replicas ask for another view",
+            "the primary leaves",
+            "for a replica that cannot vote in this view",
+            "the primary begins anew",
+        ];
+        let primary = next.0.checked_sub(1).map(|view| cluster.replicas.primary(View(view)));
+        let is_fetching = primary.is_some_and(|primary| self.fetching.contains(&primary));
+        cluster.protocol == Protocol::Aardvark && (TURNS.contains(&reason) || is_fetching)
     }
 }
 
@@ -48,14 +67,14 @@ impl Check for Needless {
 
     fn see(&mut self, at: u64, event: &Event<'_>) -> Result<(), String> {
         let Some(cluster) = &self.cluster else { return Ok(()) };
-        let is_pbft = cluster.protocol == Protocol::Pbft;
+        let is_order = cluster.protocol.is_one_order();
         let (replica, notice) = match event {
             Event::Noticed(replica, notice) => (replica, notice),
-            Event::Invoked { call, .. } if is_pbft => {
+            Event::Invoked { call, .. } if is_order => {
                 self.calls.insert(*call, at);
                 return Ok(());
             }
-            Event::Reported(replica, report) if is_pbft => return has_room(*replica, report),
+            Event::Reported(replica, report) if is_order => return has_room(*replica, report),
             Event::Answered(call, _) => {
                 let took = self.calls.remove(call).map_or(0, |begun| at - begun);
                 return match took > PATIENCE * cluster.limits.view_timeout.0 {
@@ -66,7 +85,15 @@ impl Check for Needless {
             _ => return Ok(()),
         };
         match notice {
-            Notice::ViewChangeStarted { view, reason } if is_pbft => {
+            Notice::Transfer { done, .. } => {
+                if *done {
+                    self.fetching.remove(replica)
+                } else {
+                    self.fetching.insert(*replica)
+                };
+                Ok(())
+            }
+            Notice::ViewChangeStarted { view, reason } if is_order && !self.is_turn(cluster, *view, reason) => {
                 Err(format!("{replica} asks for {view} although nothing was wrong: {reason}"))
             }
             Notice::Begun { instance, history, .. } => {

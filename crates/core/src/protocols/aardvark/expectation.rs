@@ -12,8 +12,6 @@ const EXPECTED_OF_TEN: u64 = 9;
 /// What is expected grows by a hundredth with each turn: in millionths.
 const RAISE: u64 = 1_010_000;
 const MILLION: u64 = 1_000_000;
-/// A view is about to fail that would if what is expected had been raised three times more.
-const SOON: u64 = 1_030_000;
 /// What is expected is at most so many times what was ever done, in millionths: then every busy view has failed.
 const RAISED_MAX: u64 = 4 * MILLION;
 /// Requests that wait on average, in thousandths, in a turn that is judged: where fewer do, nobody asks most of the
@@ -62,8 +60,6 @@ pub(super) struct Expectation {
     since: Instant,
     /// By how much what is expected has grown since the grace, in millionths.
     raised: u64,
-    /// Whether it will soon fail, as the last turn was.
-    fails_soon: bool,
     turn: Turn,
 }
 
@@ -109,7 +105,7 @@ impl Turn {
 impl Expectation {
     pub(super) fn new(n: usize) -> Self {
         let (views, view, turn) = (VecDeque::with_capacity(n), View::default(), Turn::default());
-        Self { views, n, view, since: Instant(0), raised: MILLION, fails_soon: false, turn }
+        Self { views, n, view, since: Instant(0), raised: MILLION, turn }
     }
 
     pub(super) fn entered(&mut self, now: Instant) {
@@ -120,7 +116,6 @@ impl Expectation {
         self.views.push_back(core::mem::take(&mut self.view));
         self.since = now;
         self.raised = MILLION;
-        self.fails_soon = false;
         self.turn = self.turn.next(now);
     }
 
@@ -137,11 +132,6 @@ impl Expectation {
         self.turn.waiting(now, requests as u64);
     }
 
-    /// Whether the view will fail in one of the next turns, if they are like the last one.
-    pub(super) const fn fails_soon(&self) -> bool {
-        self.fails_soon
-    }
-
     /// A turn ends. Whether the view has failed in it.
     pub(super) fn turn(&mut self, now: Instant, view_timeout: Duration) -> bool {
         let Some((rate, at_best)) = self.turn.ended(now) else { return false };
@@ -150,7 +140,6 @@ impl Expectation {
         let yardstick = views.map(|view| view.with_no_more_than(rate.load)).max().unwrap_or_default();
         self.view.note(rate);
         let lasts = |halves: u64| now - self.since >= Duration(view_timeout.0.saturating_mul(halves) / 2);
-        self.fails_soon = false;
         if !lasts(BEGINS_HALVES) || rate.load < BUSY {
             return false;
         }
@@ -158,7 +147,6 @@ impl Expectation {
         if lasts(GRACE_HALVES) {
             self.raised = (self.raised * RAISE / MILLION).min(RAISED_MAX);
         }
-        self.fails_soon = u128::from(at_best) < expected * u128::from(SOON) / u128::from(MILLION);
         u128::from(at_best) < expected
     }
 }

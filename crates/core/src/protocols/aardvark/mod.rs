@@ -16,15 +16,16 @@
 //!   proposed is passed on to the primary and watched, if it has waited for a whole turn, as if its client had asked
 //!   again (PBFT 1): whoever sends a request to some replicas only gains nothing by it.
 //! * Aardvark 3. *Heartbeat.* While something is watched that it has not proposed, and nothing that it has proposed is
-//!   under way, the primary proposes something in every turn.
+//!   under way, the primary proposes something within two turns.
 //! * Aardvark 4. *Expectations.* After each turn a replica knows how many requests were executed in it, and how many
 //!   waited on average: the load. But for its first two turns, a view has to execute nine tenths of the most that was
 //!   executed, in a turn of the last n views or of this one, at no more load. Only a busy view may fail: where less
 //!   than half a request waits nothing is expected; and what waits counts as executed, which is a batch more or less.
 //!   After two and a half view time-outs, its grace, every busy turn raises what is expected by a hundredth, so that
 //!   every busy view fails in the end.
-//! * Aardvark 5. Whoever finds that the view has failed leaves it (PBFT 7). Whoever finds that it will within three
-//!   turns leaves with the first that does: who leaves alone does not vote meanwhile. With f + 1 of them all leave.
+//! * Aardvark 5. Whoever finds that the view has failed says so in a STATUS, now and after every turn until the view
+//!   ends. When f others have said it of the same view it leaves (PBFT 7), and then all do. Nobody leaves alone for
+//!   this: who has left does not vote, and falls behind while the others stay.
 //!
 //! # Why it is safe
 //! PBFT is, whenever a replica leaves a view. Clocks decide nothing else here.
@@ -33,8 +34,9 @@
 //! No view fails by expectations in its first two turns, which is half of the time-out of a view; and where nothing was
 //! executed in the last n views nothing is expected. So what is expected comes down with the views that do not meet it,
 //! and after n of them a view with a correct primary in which PBFT would be live is left in peace. A view change for
-//! expectations is no suspicion: it does not double the time-out. f liars cannot end a view: that takes f + 1. If one
-//! correct replica is enough for them, it has seen the view fail by the same rule, or three turns before it would.
+//! expectations is no suspicion: it does not double the time-out. f liars cannot end a view: that
+//! takes a correct replica that has seen it fail by the same rule. A primary that is slow or silent for at most f
+//! correct replicas keeps its view, as in PBFT; the time-out for each request is still there.
 //!
 //! # Deviations from the paper
 //! * There a view lasts as long as it is fast enough, however little there is to do: when load falls, view follows
@@ -58,11 +60,16 @@ mod expectation;
 mod paper_test;
 
 use self::expectation::Expectation;
+use crate::ids::ReplicaId;
 use crate::machine::Step;
 use crate::time::{Duration, Instant};
 
 /// Turns in a view time-out: how often a view is looked at.
 const TURNS: u64 = 4;
+
+/// Turns in which a primary has to propose something: a request that it lacks and its proposal cross the network in
+/// them, which a correct primary may need more than one turn for.
+const HEARTBEAT_TURNS: u64 = 2;
 
 /// Why a view has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +109,10 @@ pub(in crate::protocols) struct Watch {
     expectation: Expectation,
     /// When the primary last proposed something, or had nothing to propose, or the view began.
     heard: Instant,
+    /// Why this replica finds that the view has failed.
+    failed: Option<Failed>,
+    /// Which others say so: bit i stands for replica i.
+    complaints: u64,
     /// The first ticket of the turn: what has an earlier one waited before it began.
     first_ticket: u64,
 }
@@ -109,7 +120,7 @@ pub(in crate::protocols) struct Watch {
 impl Watch {
     /// Among n replicas.
     pub(in crate::protocols) fn new(n: usize) -> Self {
-        Self { expectation: Expectation::new(n), heard: Instant(0), first_ticket: 0 }
+        Self { expectation: Expectation::new(n), heard: Instant(0), failed: None, complaints: 0, first_ticket: 0 }
     }
 
     /// How long a turn is: how often [`Self::judge`] is to be asked.
@@ -119,7 +130,7 @@ impl Watch {
 
     /// A view begins.
     pub(in crate::protocols) fn entered(&mut self, now: Instant) {
-        self.heard = now;
+        (self.heard, self.failed, self.complaints) = (now, None, 0);
         self.expectation.entered(now);
     }
 
@@ -150,26 +161,30 @@ impl Watch {
         self.expectation.waiting(now, requests);
     }
 
-    /// Aardvark 5: whether to leave with the first that finds that the view has failed.
-    pub(in crate::protocols) const fn fails_soon(&self) -> bool {
-        self.expectation.fails_soon()
+    /// Another replica says that the view has failed.
+    pub(in crate::protocols) const fn complained(&mut self, from: ReplicaId) {
+        self.complaints |= 1 << from.0;
     }
 
-    /// Aardvark 3 and 4, at the end of a turn: whether the view has failed. `watched`: whether the primary has
+    /// Why this replica finds that the view has failed, if it does.
+    pub(in crate::protocols) const fn failed(&self) -> Option<Failed> {
+        self.failed
+    }
+
+    /// Aardvark 5: why to leave the view, once so many, this replica among them, find that it has failed.
+    pub(in crate::protocols) fn leaves(&self, enough: usize) -> Option<Failed> {
+        self.failed.filter(|_| self.complaints.count_ones() as usize + 1 >= enough)
+    }
+
+    /// Aardvark 3 and 4, at the end of a turn: whether the view has failed in it. `watched`: whether the primary has
     /// something that it must propose.
-    pub(in crate::protocols) fn judge(
-        &mut self,
-        now: Instant,
-        view_timeout: Duration,
-        watched: bool,
-    ) -> Option<Failed> {
+    pub(in crate::protocols) fn judge(&mut self, now: Instant, view_timeout: Duration, watched: bool) {
         if !watched {
             self.heard = now;
         }
         let is_slow = self.expectation.turn(now, view_timeout);
-        if now - self.heard >= Self::turn(view_timeout) {
-            return Some(Failed::Silent);
-        }
-        is_slow.then_some(Failed::Slow)
+        let silence = Duration(Self::turn(view_timeout).0.saturating_mul(HEARTBEAT_TURNS));
+        let found = if now - self.heard >= silence { Some(Failed::Silent) } else { is_slow.then_some(Failed::Slow) };
+        self.failed = self.failed.or(found);
     }
 }

@@ -1,10 +1,13 @@
 //! What the paper on Abstract says of Aardvark (Section 6.2), as tests, and golden scripts.
 
 use crate::cluster::{ClientAuth, Cluster, Limits};
+use crate::digest::Digest;
+use crate::ids::{Sequence, View};
 use crate::notice::Notice;
+use crate::protocols::pbft::{PbftMessage, Status};
 use crate::schedule::Protocol;
 use crate::services::Counter;
-use crate::testing::net::{Net, cluster, done};
+use crate::testing::net::{Net, cluster, done, ordering, r};
 use alloc::collections::BTreeSet;
 
 const TURN: u64 = 500_000;
@@ -27,6 +30,24 @@ fn ask(net: &mut Net<Counter>, clients: usize, times: u64, later: u64) {
         net.settle();
         assert_eq!(core::mem::take(&mut net.completed).len(), clients, "each is answered");
     }
+}
+
+/// The last replica finds that this view has failed.
+fn complain(net: &mut Net<Counter>, view: u64) {
+    let (view, none) = (View(view), Sequence(0));
+    let way = Digest::ZERO;
+    let status = Status {
+        view,
+        changing: false,
+        stable: none,
+        committed: none,
+        begun: view,
+        way,
+        abstaining: false,
+        failing: true,
+    };
+    (0..3).for_each(|id| net.forge(r(3), r(id), ordering(PbftMessage::Status(status))));
+    net.settle();
 }
 
 /// Why replicas left views.
@@ -70,6 +91,25 @@ fn a_view_with_less_to_do_lasts() {
     assert_eq!((reasons(&net), net.views()), (BTreeSet::new(), alloc::vec![0; 4]));
     net.pass(100 * TURN);
     assert_eq!((net.add(1), net.views()), (done(8 * 60 + 2 * 30 + 1), alloc::vec![0; 4]), "nor where nobody asks");
+}
+
+/// Aardvark 5: what f replicas say of a view ends it for none who has not found it failed; and what they said of the
+/// last view says nothing of the next.
+#[test]
+fn complaints_of_liars_end_no_view() {
+    let mut net = net(4);
+    ask(&mut net, 4, 60, TURN / 20);
+    complain(&mut net, 0);
+    ask(&mut net, 4, 20, TURN / 20);
+    assert_eq!((reasons(&net), net.views()), (BTreeSet::new(), alloc::vec![0; 4]));
+    // In the next view one correct replica hears no other, and finds its primary silent alone.
+    ask(&mut net, 4, 20, TURN / 10);
+    assert_eq!(net.views(), [1; 4]);
+    let before = reasons(&net);
+    net.lose(|frame| frame.to == r(0) && frame.from.replica().is_some());
+    assert_eq!(net.add(1), done(4 * 100 + 1));
+    net.pass(4 * TURN);
+    assert_eq!((reasons(&net), net.views()), (before, alloc::vec![1; 4]));
 }
 
 #[test]

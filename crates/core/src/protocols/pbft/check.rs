@@ -74,4 +74,3 @@ pub(super) fn may_be_ordered(context: &Ctx<'_>, request: &Request) -> bool {
     let is_sized = request.operation.len() <= context.cluster.limits.operation_bytes_max || request.is_system();
     request.instance == context.instance && !request.read_only && is_sized
 }
-

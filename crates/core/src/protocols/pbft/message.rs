@@ -185,8 +185,10 @@ pub struct Status {
     pub way: Digest,
     /// Whether it lost its log and does not vote yet.
     pub abstaining: bool,
+    /// Whether it finds that the view it is in has failed ([`crate::protocols::aardvark`]).
+    pub failing: bool,
 }
-wire_struct!(Status { view, changing, stable, committed, begun, way, abstaining });
+wire_struct!(Status { view, changing, stable, committed, begun, way, abstaining, failing });
 
 /// HERE: the answer to LOST. What the one that asks may have heard from its author, or its author from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -293,8 +295,12 @@ impl fmt::Display for PbftMessage {
             Self::Status(status) => {
                 let changing = if status.changing { " changing" } else { "" };
                 let abstaining = if status.abstaining { " abstaining" } else { "" };
+                let failing = if status.failing { " failing" } else { "" };
                 let Status { view, begun, stable, committed, .. } = status;
-                write!(f, "STATUS {view}{changing}{abstaining} since {begun} stable {stable} committed {committed}")
+                write!(
+                    f,
+                    "STATUS {view}{changing}{abstaining}{failing} since {begun} stable {stable} committed {committed}"
+                )
             }
             Self::FetchBatch(position) => write!(f, "FETCH-BATCH {} {:?}", position.sequence, position.digest),
             Self::Batch(batch) => write!(f, "BATCH {:?} with {} requests", batch.digest(), batch.entries().len()),

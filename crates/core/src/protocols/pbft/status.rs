@@ -33,6 +33,7 @@ impl Pbft {
             begun: self.begun.view(),
             way: self.begun.digest(),
             abstaining: !self.may_vote(),
+            failing: self.phase == Phase::Normal && self.watch.as_ref().is_some_and(|watch| watch.failed().is_some()),
         }
     }
 
@@ -125,6 +126,9 @@ impl Pbft {
 
     /// Somebody says what it has.
     pub(super) fn on_status(&mut self, context: &mut Ctx<'_>, from: ReplicaId, theirs: Status) {
+        if theirs.failing && !theirs.changing && theirs.view == self.view {
+            self.on_complaint(context, from);
+        }
         let pause = context.cluster.limits.status_interval.0 / 2;
         let before = self.status.answered.get(&from).copied();
         if before.is_some_and(|(at, _)| (context.now - at).0 < pause) {

@@ -114,8 +114,6 @@ impl Pbft {
             self.start_view_change(context, view, reason);
         } else if views.len() >= self.replicas.weak() && self.may_vote_in(views[0]) {
             self.start_view_change(context, views[0], "f+1 replicas ask for another view");
-        } else if views.first() == Some(&self.view.next()) {
-            self.leave_if_it_fails_soon(context);
         }
     }
 

@@ -3,7 +3,8 @@
 
 use super::PbftTimer;
 use super::replica::{Ctx, Pbft, Phase};
-use crate::protocols::aardvark::{Failed, Watch};
+use crate::ids::ReplicaId;
+use crate::protocols::aardvark::Watch;
 use crate::protocols::total_order::OrderEffect;
 
 impl Pbft {
@@ -27,23 +28,28 @@ impl Pbft {
         if self.phase != Phase::Normal || behind {
             return watch.pause(context.now);
         }
-        let failed = watch.judge(context.now, view_timeout, waits_for_primary);
+        watch.judge(context.now, view_timeout, waits_for_primary);
+        let failed = watch.failed();
         self.watch_oldest(context);
         if let Some(failed) = failed {
             context.step(failed.step());
-            self.leave_failed(context, failed);
+            self.send_status(context);
+            self.leave_failed(context);
         }
     }
 
-    /// Aardvark 5. Another replica leaves, and this one would soon.
-    pub(super) fn leave_if_it_fails_soon(&mut self, context: &mut Ctx<'_>) {
-        if self.phase == Phase::Normal && self.watch.as_ref().is_some_and(Watch::fails_soon) {
-            self.leave_failed(context, Failed::Slow);
+    /// Aardvark 5. Another replica says of this view that it has failed.
+    pub(super) fn on_complaint(&mut self, context: &mut Ctx<'_>, from: ReplicaId) {
+        if let Some(watch) = &mut self.watch {
+            watch.complained(from);
+            self.leave_failed(context);
         }
     }
 
-    fn leave_failed(&mut self, context: &mut Ctx<'_>, failed: Failed) {
-        if !self.may_vote_in(self.view.next()) {
+    /// Aardvark 5. Leaves the view if this replica and f others find that it has failed.
+    fn leave_failed(&mut self, context: &mut Ctx<'_>) {
+        let Some(failed) = self.watch.as_ref().and_then(|watch| watch.leaves(self.replicas.weak())) else { return };
+        if self.phase != Phase::Normal || !self.may_vote_in(self.view.next()) {
             return;
         }
         context.step("Aardvark 5");

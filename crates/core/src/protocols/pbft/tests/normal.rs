@@ -65,7 +65,8 @@ fn who_says_that_it_has_everything_is_sent_nothing() {
     let all = Sequence(u64::MAX);
     let (view, stable) = (View(0), Sequence(0));
     let way = Digest::ZERO;
-    let status = Status { view, changing: false, stable, committed: all, begun: view, way, abstaining: false };
+    let status =
+        Status { view, changing: false, stable, committed: all, begun: view, way, abstaining: false, failing: false };
     net.forge(r(3), r(0), ordering(PbftMessage::Status(status)));
     assert_eq!(net.add(3), done(5));
 }

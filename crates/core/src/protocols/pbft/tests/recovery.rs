@@ -313,7 +313,8 @@ fn old_answers_do_not_end_an_abstention() {
         net.forge(r(id), r(3), ordering(PbftMessage::Here(here)));
         let (stable, committed, begun) = (Sequence(0), Sequence(0), View(0));
         let way = Digest::ZERO;
-        let status = Status { view: View(0), changing: false, stable, committed, begun, way, abstaining: false };
+        let status =
+            Status { view: View(0), changing: false, stable, committed, begun, way, abstaining: false, failing: false };
         net.forge(r(id), r(3), ordering(PbftMessage::Status(status)));
     }
     net.settle();

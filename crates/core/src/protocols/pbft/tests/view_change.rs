@@ -465,7 +465,8 @@ fn a_view_is_not_begun_anew_again_and_again() {
             let (view, sequence) = (View(net.views()[0] + 1), Sequence(0));
             let (stable, committed) = (sequence, sequence);
             let (begun, way) = (View(0), Digest::ZERO);
-            let status = Status { view, changing: true, stable, committed, begun, way, abstaining: true };
+            let status =
+                Status { view, changing: true, stable, committed, begun, way, abstaining: true, failing: false };
             net.forge(r(3), r(id), crate::testing::net::ordering(PbftMessage::Status(status)));
         }
         net.pass(1_000_000);
