@@ -15,7 +15,7 @@ use std::path::Path;
 const RUNS: [(&str, u64); 8] = [
     ("pbft", 4),
     ("pbft", 6),
-    ("aardvark", 63),
+    ("aardvark", 8),
     ("aliph", 275),
     ("azyzzyva", 0),
     ("ring", 0),

@@ -359,6 +359,12 @@ impl Pool {
         self.iter_watched().filter(|request| is_for_primaries(request, limits))
     }
 
+    /// The client's waiting request, if it is watched and [for primaries](is_for_primaries).
+    pub(in crate::protocols) fn watched_to_pass_on(&self, client: ClientId, limits: &Limits) -> Option<&Request> {
+        let waiting = self.waiting.get(&client).filter(|waiting| self.watched.contains_key(&waiting.ticket))?;
+        Some(&waiting.request).filter(|request| is_for_primaries(request, limits))
+    }
+
     /// All watched requests, in arrival order.
     pub(in crate::protocols) fn iter_watched(&self) -> impl Iterator<Item = &Request> {
         self.watched.values().map(|client| &self.waiting[client].request)

@@ -1,4 +1,4 @@
-//! What a view is expected to execute: Aardvark 4 of the [module](super).
+//! What a view is expected to execute: Aardvark 5 of the [module](super).
 
 use crate::time::{Duration, Instant};
 use alloc::collections::VecDeque;

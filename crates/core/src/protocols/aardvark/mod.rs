@@ -14,16 +14,19 @@
 //! * Aardvark 1. Clients ask all replicas, so that each knows what waits.
 //! * Aardvark 2. A quarter of the view time-out is a turn. After each, the request that has waited longest to be
 //!   proposed is passed on to the primary and watched, if it has waited for a whole turn, as if its client had asked
-//!   again (PBFT 1): whoever sends a request to some replicas only gains nothing by it.
+//!   again (PBFT 1): whoever sends a request to some replicas only gains nothing by it. It is sent twice, which makes
+//!   it a [reminder](super::pool): a correct primary proposes it before what it has not been reminded of.
 //! * Aardvark 3. *Heartbeat.* While something is watched that it has not proposed, and nothing that it has proposed is
 //!   under way, the primary proposes something within two turns.
-//! * Aardvark 4. *Expectations.* After each turn a replica knows how many requests were executed in it, and how many
+//! * Aardvark 4. *Fairness.* What was passed on is proposed before the next turn ends, if the primary proposes more than
+//!   2(n − 1) + 6 batches in it: as many others may be reminded of, and a few batches are under way.
+//! * Aardvark 5. *Expectations.* After each turn a replica knows how many requests were executed in it, and how many
 //!   waited on average: the load. But for its first two turns, a view has to execute nine tenths of the most that was
 //!   executed, in a turn of the last n views or of this one, at no more load. Only a busy view may fail: where less
 //!   than half a request waits nothing is expected; and what waits counts as executed, which is a batch more or less.
 //!   After two and a half view time-outs, its grace, every busy turn raises what is expected by a hundredth, so that
 //!   every busy view fails in the end.
-//! * Aardvark 5. Whoever finds that the view has failed says so in a STATUS, now and after every turn until the view
+//! * Aardvark 6. Whoever finds that the view has failed says so in a STATUS, now and after every turn until the view
 //!   ends. When f others have said it of the same view it leaves (PBFT 7), and then all do. Nobody leaves alone for
 //!   this: who has left does not vote, and falls behind while the others stay.
 //!
@@ -48,8 +51,10 @@
 //!   primary that is too slow to ever reach a checkpoint must not be judged late.
 //! * What a replica expects is local, and forgotten when it starts again.
 //! * The paper has clients sign. Here they do where the cluster says so ([`crate::cluster::ClientAuth`]).
-//! * The paper isolates clients and replicas from one another, each of them with a network card of its own, and looks
-//!   whether the primary is fair to each client. Neither is done here yet.
+//! * The paper says that the primary is to be fair to each client, and not how one sees that. Here a request is left
+//!   out that has waited longest of all, for a turn, and for the next as well although it was passed on.
+//! * The paper isolates clients and replicas from one another, each of them with a network card of its own. That is not
+//!   done here yet.
 //!
 //! # Cost
 //! What PBFT costs, and for each request n − 1 copies more: from its client, who asks all replicas. A view change in
@@ -71,11 +76,17 @@ const TURNS: u64 = 4;
 /// them, which a correct primary may need more than one turn for.
 const HEARTBEAT_TURNS: u64 = 2;
 
+/// Batches that a primary may propose between a reminder and the request that it is about, besides those with what
+/// others have reminded of: as many as are in flight when the reminder comes, and those that it crosses on its way.
+const BATCHES_BEFORE: usize = 6;
+
 /// Why a view has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::protocols) enum Failed {
     /// The primary proposes nothing, although something waits.
     Silent,
+    /// The primary proposes what came later than a request that it was given, and not that request.
+    Unfair,
     /// It executes less than others did.
     Slow,
 }
@@ -85,6 +96,7 @@ impl Failed {
     pub(in crate::protocols) const fn reason(self) -> &'static str {
         match self {
             Self::Silent => "the primary proposes nothing, although requests wait",
+            Self::Unfair => "the primary leaves a request out",
             Self::Slow => "the view is slower than those before it",
         }
     }
@@ -93,13 +105,14 @@ impl Failed {
     pub(in crate::protocols) const fn step(self) -> Step {
         match self {
             Self::Silent => "Aardvark 3",
-            Self::Slow => "Aardvark 4",
+            Self::Unfair => "Aardvark 4",
+            Self::Slow => "Aardvark 5",
         }
     }
 
     /// Whether the network may be the reason as well: then the next primary gets more time.
     pub(in crate::protocols) const fn is_suspicion(self) -> bool {
-        matches!(self, Self::Silent)
+        matches!(self, Self::Silent | Self::Unfair)
     }
 }
 
@@ -115,12 +128,26 @@ pub(in crate::protocols) struct Watch {
     complaints: u64,
     /// The first ticket of the turn: what has an earlier one waited before it began.
     first_ticket: u64,
+    /// The ticket of what had been passed on when the turn began, as it had waited longest.
+    passed_on: Option<u64>,
+    /// Batches that the primary has proposed in the turn, and how many it may before what was passed on.
+    proposals: usize,
+    before: usize,
 }
 
 impl Watch {
     /// Among n replicas.
     pub(in crate::protocols) fn new(n: usize) -> Self {
-        Self { expectation: Expectation::new(n), heard: Instant(0), failed: None, complaints: 0, first_ticket: 0 }
+        Self {
+            expectation: Expectation::new(n),
+            heard: Instant(0),
+            failed: None,
+            complaints: 0,
+            first_ticket: 0,
+            passed_on: None,
+            proposals: 0,
+            before: 2 * (n - 1) + BATCHES_BEFORE,
+        }
     }
 
     /// How long a turn is: how often [`Self::judge`] is to be asked.
@@ -131,12 +158,13 @@ impl Watch {
     /// A view begins.
     pub(in crate::protocols) fn entered(&mut self, now: Instant) {
         (self.heard, self.failed, self.complaints) = (now, None, 0);
+        (self.passed_on, self.proposals) = (None, 0);
         self.expectation.entered(now);
     }
 
     /// Nothing can be said of the view, or of this turn.
     pub(in crate::protocols) fn pause(&mut self, now: Instant) {
-        self.heard = now;
+        (self.heard, self.passed_on, self.proposals) = (now, None, 0);
         self.expectation.pause(now);
     }
 
@@ -146,9 +174,15 @@ impl Watch {
         core::mem::replace(&mut self.first_ticket, first_ticket)
     }
 
+    /// Aardvark 2: the primary has been given what has waited longest.
+    pub(in crate::protocols) const fn passed_on(&mut self, ticket: u64) {
+        self.passed_on = Some(ticket);
+    }
+
     /// The primary proposes a batch.
     pub(in crate::protocols) fn proposed(&mut self, now: Instant) {
         self.heard = now;
+        self.proposals = self.proposals.saturating_add(1);
     }
 
     /// So many requests were executed.
@@ -171,20 +205,31 @@ impl Watch {
         self.failed
     }
 
-    /// Aardvark 5: why to leave the view, once so many, this replica among them, find that it has failed.
+    /// Aardvark 6: why to leave the view, once so many, this replica among them, find that it has failed.
     pub(in crate::protocols) fn leaves(&self, enough: usize) -> Option<Failed> {
         self.failed.filter(|_| self.complaints.count_ones() as usize + 1 >= enough)
     }
 
-    /// Aardvark 3 and 4, at the end of a turn: whether the view has failed in it. `watched`: whether the primary has
-    /// something that it must propose.
-    pub(in crate::protocols) fn judge(&mut self, now: Instant, view_timeout: Duration, watched: bool) {
+    /// Aardvark 3 to 5, at the end of a turn: whether the view has failed in it. `watched`: whether the primary has
+    /// something that it must propose. `oldest`: the ticket of what has waited longest to be proposed.
+    pub(in crate::protocols) fn judge(
+        &mut self,
+        now: Instant,
+        view_timeout: Duration,
+        watched: bool,
+        oldest: Option<u64>,
+    ) {
         if !watched {
             self.heard = now;
         }
         let is_slow = self.expectation.turn(now, view_timeout);
         let silence = Duration(Self::turn(view_timeout).0.saturating_mul(HEARTBEAT_TURNS));
-        let found = if now - self.heard >= silence { Some(Failed::Silent) } else { is_slow.then_some(Failed::Slow) };
-        self.failed = self.failed.or(found);
+        let is_left_out = self.passed_on.take().is_some_and(|ticket| oldest == Some(ticket));
+        let is_unfair = core::mem::take(&mut self.proposals) > self.before && is_left_out;
+        self.failed = self.failed.or(match () {
+            () if now - self.heard >= silence => Some(Failed::Silent),
+            () if is_unfair => Some(Failed::Unfair),
+            () => is_slow.then_some(Failed::Slow),
+        });
     }
 }

@@ -5,6 +5,7 @@ use crate::digest::Digest;
 use crate::ids::{Sequence, View};
 use crate::notice::Notice;
 use crate::protocols::pbft::{PbftMessage, Status};
+use crate::registry::Message;
 use crate::schedule::Protocol;
 use crate::services::Counter;
 use crate::testing::net::{Net, cluster, done, ordering, r};
@@ -50,6 +51,15 @@ fn complain(net: &mut Net<Counter>, view: u64) {
     net.settle();
 }
 
+/// So often, three clients ask, a sixteenth of a turn after one another.
+fn ask_all_but_the_last(net: &mut Net<Counter>, times: usize) {
+    for _ in 0..times {
+        (0..3).for_each(|session| net.submit(session, &Counter::add(1), false));
+        net.settle();
+        net.pass(TURN / 16);
+    }
+}
+
 /// Why replicas left views.
 fn reasons(net: &Net<Counter>) -> BTreeSet<&'static str> {
     let notices = net.hosts.iter().flat_map(|host| &host.notices);
@@ -93,7 +103,22 @@ fn a_view_with_less_to_do_lasts() {
     assert_eq!((net.add(1), net.views()), (done(8 * 60 + 2 * 30 + 1), alloc::vec![0; 4]), "nor where nobody asks");
 }
 
-/// Aardvark 5: what f replicas say of a view ends it for none who has not found it failed; and what they said of the
+/// Aardvark 4: a primary that serves everybody but one client. It is noticed before the time-out of a view is over.
+#[test]
+fn a_primary_that_leaves_a_client_out_loses_its_view() {
+    let mut net = net(4);
+    ask(&mut net, 4, 16, TURN / 16);
+    let left_out = net.clients[3].id();
+    net.lose(move |frame| matches!(&frame.message, Message::Request(it) if it.client == left_out) && frame.to == r(0));
+    net.submit(3, &Counter::add(1), false);
+    ask_all_but_the_last(&mut net, 46);
+    assert_eq!((reasons(&net), net.views()), (BTreeSet::new(), alloc::vec![0; 4]));
+    ask_all_but_the_last(&mut net, 8);
+    assert!(reasons(&net).contains("the primary leaves a request out"), "{:?}", reasons(&net));
+    assert_eq!(net.views(), [1; 4]);
+}
+
+/// Aardvark 6: what f replicas say of a view ends it for none who has not found it failed; and what they said of the
 /// last view says nothing of the next.
 #[test]
 fn complaints_of_liars_end_no_view() {

@@ -3,7 +3,7 @@
 
 use super::PbftTimer;
 use super::replica::{Ctx, Pbft, Phase};
-use crate::ids::ReplicaId;
+use crate::ids::{ClientId, ReplicaId};
 use crate::protocols::aardvark::Watch;
 use crate::protocols::total_order::OrderEffect;
 
@@ -28,7 +28,8 @@ impl Pbft {
         if self.phase != Phase::Normal || behind {
             return watch.pause(context.now);
         }
-        watch.judge(context.now, view_timeout, waits_for_primary);
+        let oldest = self.pool.oldest_unproposed().map(|(ticket, _)| ticket);
+        watch.judge(context.now, view_timeout, waits_for_primary, oldest);
         let failed = watch.failed();
         self.watch_oldest(context);
         if let Some(failed) = failed {
@@ -38,7 +39,7 @@ impl Pbft {
         }
     }
 
-    /// Aardvark 5. Another replica says of this view that it has failed.
+    /// Aardvark 6. Another replica says of this view that it has failed.
     pub(super) fn on_complaint(&mut self, context: &mut Ctx<'_>, from: ReplicaId) {
         if let Some(watch) = &mut self.watch {
             watch.complained(from);
@@ -46,13 +47,13 @@ impl Pbft {
         }
     }
 
-    /// Aardvark 5. Leaves the view if this replica and f others find that it has failed.
+    /// Aardvark 6. Leaves the view if this replica and f others find that it has failed.
     fn leave_failed(&mut self, context: &mut Ctx<'_>) {
         let Some(failed) = self.watch.as_ref().and_then(|watch| watch.leaves(self.replicas.weak())) else { return };
         if self.phase != Phase::Normal || !self.may_vote_in(self.view.next()) {
             return;
         }
-        context.step("Aardvark 5");
+        context.step("Aardvark 6");
         let attempts = self.attempts;
         self.start_view_change(context, self.view.next(), failed.reason());
         if !failed.is_suspicion() {
@@ -64,9 +65,21 @@ impl Pbft {
     fn watch_oldest(&mut self, context: &mut Ctx<'_>) {
         let Some(watch) = &mut self.watch else { return };
         let turn = watch.next_turn(self.pool.next_ticket());
-        if let Some((_, client)) = self.pool.oldest_unproposed().filter(|(ticket, _)| *ticket < turn) {
+        let waits = self.pool.oldest_unproposed().filter(|(ticket, _)| *ticket < turn);
+        if let Some((ticket, client)) = waits {
             context.step("Aardvark 2");
             self.watch(context, client);
+            self.remind_of(context, client, ticket);
+        }
+    }
+
+    /// The same, once it is watched: the second time makes it a reminder.
+    fn remind_of(&mut self, context: &mut Ctx<'_>, client: ClientId, ticket: u64) {
+        let primary = self.replicas.primary(self.view);
+        let Some(watch) = self.watch.as_mut().filter(|_| primary != context.me) else { return };
+        if let Some(request) = self.pool.watched_to_pass_on(client, &context.cluster.limits) {
+            context.push(OrderEffect::Forward(primary, request.clone()));
+            watch.passed_on(ticket);
         }
     }
 
