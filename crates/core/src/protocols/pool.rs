@@ -94,6 +94,7 @@ impl Pool {
         limits: &Limits,
     ) -> Result<bool, Rejection> {
         let (client, direct) = (request.client, from.is_none());
+        let mut ticket = None;
         if let Some(old) = self.waiting.get_mut(&client) {
             if old.request.timestamp > request.timestamp {
                 return Err(Rejection::StaleTimestamp);
@@ -107,6 +108,9 @@ impl Pool {
                 }
                 return Ok(false);
             }
+            // Who asks for something else keeps its place: otherwise it could have the primary never come to what the
+            // others have of it.
+            ticket = Some(old.ticket).filter(|ticket| self.unproposed.contains_key(ticket));
             self.remove(client);
         }
         let bytes = request.operation.len();
@@ -114,8 +118,10 @@ impl Pool {
             let place = from.filter(|from| !self.passed_on.contains_key(from));
             self.passed_on.insert(place.ok_or(reason)?, client);
         }
-        let ticket = self.next_ticket;
-        self.next_ticket += 1;
+        let ticket = ticket.unwrap_or_else(|| {
+            self.next_ticket += 1;
+            self.next_ticket - 1
+        });
         if takes_room(client) {
             self.shares.add(owner_of(client), bytes);
         }
@@ -202,11 +208,13 @@ impl Pool {
         }
     }
 
-    /// The client's request with this timestamp, and all older ones, need not be ordered any more.
-    pub(in crate::protocols) fn executed(&mut self, client: ClientId, timestamp: Timestamp) {
-        if self.waiting.get(&client).is_some_and(|waiting| waiting.request.timestamp <= timestamp) {
+    /// The client's request with this timestamp, and all older ones, need not be ordered any more. Whether one waited.
+    pub(in crate::protocols) fn executed(&mut self, client: ClientId, timestamp: Timestamp) -> bool {
+        let waited = self.waiting.get(&client).is_some_and(|waiting| waiting.request.timestamp <= timestamp);
+        if waited {
             self.remove(client);
         }
+        waited
     }
 
     /// The same for all that `is_over` says.
@@ -258,9 +266,9 @@ impl Pool {
         self.unproposed.len()
     }
 
-    /// The ticket of the one that has waited longest of those not proposed in the current view, and whose it is.
-    pub(in crate::protocols) fn oldest_unproposed(&self) -> Option<(u64, ClientId)> {
-        self.unproposed.first_key_value().map(|(ticket, client)| (*ticket, *client))
+    /// The one that has waited longest of those not proposed in the current view, with its ticket.
+    pub(in crate::protocols) fn oldest_unproposed(&self) -> Option<(u64, &Request)> {
+        self.unproposed.first_key_value().map(|(ticket, client)| (*ticket, &self.waiting[client].request))
     }
 
     /// The ticket of the next request that comes. Tickets grow.
@@ -648,13 +656,27 @@ mod tests {
                     }
                     6 => _ = last.clone().map(|last| pool.add(last, from, &limits)),
                     3 => _ = pool.next_batch(&limits, |_| ()),
-                    4 => pool.executed(request.client, request.timestamp),
+                    4 => _ = pool.executed(request.client, request.timestamp),
                     _ => pool.forget_proposals(),
                 }
                 assert!(pool.len() <= 4 + 3, "{} wait", pool.len());
                 assert!(pool.shares.bytes() <= 40 + 3 * 19, "{} bytes wait", pool.shares.bytes());
             }
         }
+    }
+
+    /// Otherwise it could keep others' copies of its first request from ever being ordered.
+    #[test]
+    fn who_asks_for_something_else_keeps_its_place() {
+        let limits = Limits::default();
+        let mut pool = Pool::default();
+        for request in [request(0, 1, 7), request(1, 1, 7), request(0, 2, 7)] {
+            assert_eq!(pool.add(request, None, &limits), Ok(true));
+        }
+        let first = pool.next_of(&limits, 1, |requests| requests[0].vouched = Vouched::Mac);
+        assert_eq!(first.first().map(|request| (request.client.session, request.timestamp)), Some((0, Timestamp(2))));
+        assert_eq!(pool.add(request(0, 3, 7), None, &limits), Ok(true));
+        assert_eq!(pool.oldest_unproposed().map(|(_, request)| request.client.session), Some(1), "that was proposed");
     }
 
     #[test]

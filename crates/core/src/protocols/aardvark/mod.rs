@@ -14,21 +14,22 @@
 //! * Aardvark 1. Clients ask all replicas, so that each knows what waits.
 //! * Aardvark 2. A quarter of the view time-out is a turn. After each, the request that has waited longest to be
 //!   proposed is passed on to the primary and watched, if it has waited for a whole turn, as if its client had asked
-//!   again (PBFT 1): whoever sends a request to some replicas only gains nothing by it. It is sent twice, which makes
-//!   it a [reminder](super::pool): a correct primary proposes it before what it has not been reminded of.
+//!   again (PBFT 1). It is sent twice, which makes it a [reminder](super::pool): a correct primary proposes it before
+//!   what it has not been reminded of.
 //! * Aardvark 3. *Heartbeat.* While something is watched that it has not proposed, and nothing that it has proposed is
 //!   under way, the primary proposes something within two turns.
-//! * Aardvark 4. *Fairness.* What was passed on is proposed before the next turn ends, if the primary proposes more than
-//!   2(n − 1) + 6 batches in it: as many others may be reminded of, and a few batches are under way.
-//! * Aardvark 5. *Expectations.* After each turn a replica knows how many requests were executed in it, and how many
-//!   waited on average: the load. But for its first two turns, a view has to execute nine tenths of the most that was
-//!   executed, in a turn of the last n views or of this one, at no more load. Only a busy view may fail: where less
-//!   than half a request waits nothing is expected; and what waits counts as executed, which is a batch more or less.
-//!   After two and a half view time-outs, its grace, every busy turn raises what is expected by a hundredth, so that
-//!   every busy view fails in the end.
-//! * Aardvark 6. Whoever finds that the view has failed says so in a STATUS, now and after every turn until the view
-//!   ends. When f others have said it of the same view it leaves (PBFT 7), and then all do. Nobody leaves alone for
-//!   this: who has left does not vote, and falls behind while the others stay.
+//! * Aardvark 4. *Fairness.* What was passed on is proposed before the next turn ends, if the primary proposes more
+//!   than 2(n − 1) + 6 batches in it: as many others may be reminded of, and a few batches are under way.
+//! * Aardvark 5. *Expectations.* After each turn a replica knows how many of the requests that waited here were
+//!   executed in it, and how many waited on average: the load. But for its first two turns, a view has to execute nine
+//!   tenths of the most that was executed, in a turn of the last n views or of this one, at no more load. Only a busy
+//!   view may fail: where less than half a request waits nothing is expected; and of what waits a batch counts as
+//!   executed. After two and a half view time-outs, its grace, every busy turn raises what is expected by a hundredth.
+//!   At four times what was ever done a busy view fails, whatever that was: so every busy view fails in the end. A
+//!   primary that begins its view anew goes on where it was.
+//! * Aardvark 6. Whoever finds that the view has failed says so in a STATUS, now and after each of the next two turns.
+//!   When f others have said it of the same view within three turns it leaves (PBFT 7), and then all do. No correct
+//!   replica leaves alone for this unless a liar says that it agrees: who has left does not vote, and falls behind.
 //!
 //! # Why it is safe
 //! PBFT is, whenever a replica leaves a view. Clocks decide nothing else here.
@@ -36,10 +37,17 @@
 //! # Why it is live
 //! No view fails by expectations in its first two turns, which is half of the time-out of a view; and where nothing was
 //! executed in the last n views nothing is expected. So what is expected comes down with the views that do not meet it,
-//! and after n of them a view with a correct primary in which PBFT would be live is left in peace. A view change for
-//! expectations is no suspicion: it does not double the time-out. f liars cannot end a view: that
-//! takes a correct replica that has seen it fail by the same rule. A primary that is slow or silent for at most f
-//! correct replicas keeps its view, as in PBFT; the time-out for each request is still there.
+//! and after n of them a view with a correct primary in which PBFT would be live is left in peace for long. To leave a
+//! view in which something was executed because it was slow is no suspicion: it does not double the time-out. f liars
+//! cannot end a view: that takes a correct replica that has seen it fail by the same rule. A primary that is slow or
+//! silent for at most f correct replicas keeps its view, as in PBFT; the time-out for each request is still there.
+//!
+//! # What it does not do
+//! Clients that ask all replicas but the primary make it look slow: what they ask for waits, and only one of their
+//! requests is passed on in each turn. Where the last n views have once done as much with as little waiting, a correct
+//! primary loses its view, for as many requests as make up that load. And a primary that is fast when it is the turn of
+//! its own clients raises what the next ones are held to. Both end views sooner, which costs a view change, and in n
+//! views it is forgotten unless it is done again.
 //!
 //! # Deviations from the paper
 //! * There a view lasts as long as it is fast enough, however little there is to do: when load falls, view follows
@@ -65,6 +73,7 @@ mod expectation;
 mod paper_test;
 
 use self::expectation::Expectation;
+use crate::digest::Digest;
 use crate::ids::ReplicaId;
 use crate::machine::Step;
 use crate::time::{Duration, Instant};
@@ -75,6 +84,9 @@ const TURNS: u64 = 4;
 /// Turns in which a primary has to propose something: a request that it lacks and its proposal cross the network in
 /// them, which a correct primary may need more than one turn for.
 const HEARTBEAT_TURNS: u64 = 2;
+
+/// Turns for which it counts that somebody has found the view failed.
+const COMPLAINT_TURNS: usize = 3;
 
 /// Batches that a primary may propose between a reminder and the request that it is about, besides those with what
 /// others have reminded of: as many as are in flight when the reminder comes, and those that it crosses on its way.
@@ -122,14 +134,19 @@ pub(in crate::protocols) struct Watch {
     expectation: Expectation,
     /// When the primary last proposed something, or had nothing to propose, or the view began.
     heard: Instant,
-    /// Why this replica finds that the view has failed.
-    failed: Option<Failed>,
-    /// Which others say so: bit i stands for replica i.
-    complaints: u64,
+    primary: ReplicaId,
+    /// Why this replica finds that the view has failed, and in how many more turns it says so.
+    failed: Option<(Failed, usize)>,
+    /// Which others say so, in this turn and in those before it: bit i stands for replica i.
+    complaints: [u64; COMPLAINT_TURNS],
+    /// Whether the view has executed anything.
+    has_executed: bool,
+    /// Whether any view has begun.
+    has_begun: bool,
     /// The first ticket of the turn: what has an earlier one waited before it began.
     first_ticket: u64,
-    /// The ticket of what had been passed on when the turn began, as it had waited longest.
-    passed_on: Option<u64>,
+    /// What had been passed on when the turn began, as it had waited longest.
+    passed_on: Option<Digest>,
     /// Batches that the primary has proposed in the turn, and how many it may before what was passed on.
     proposals: usize,
     before: usize,
@@ -141,8 +158,11 @@ impl Watch {
         Self {
             expectation: Expectation::new(n),
             heard: Instant(0),
+            primary: ReplicaId(0),
             failed: None,
-            complaints: 0,
+            complaints: [0; COMPLAINT_TURNS],
+            has_executed: false,
+            has_begun: false,
             first_ticket: 0,
             passed_on: None,
             proposals: 0,
@@ -155,10 +175,14 @@ impl Watch {
         Duration(view_timeout.0 / TURNS)
     }
 
-    /// A view begins.
-    pub(in crate::protocols) fn entered(&mut self, now: Instant) {
-        (self.heard, self.failed, self.complaints) = (now, None, 0);
-        (self.passed_on, self.proposals) = (None, 0);
+    /// A view begins. If its primary led the last one as well, that one goes on: it gets no grace by beginning anew.
+    pub(in crate::protocols) fn entered(&mut self, now: Instant, primary: ReplicaId) {
+        self.complaints = [0; COMPLAINT_TURNS];
+        if self.primary == primary && self.has_begun {
+            return self.pause(now);
+        }
+        (self.primary, self.has_begun, self.has_executed, self.failed) = (primary, true, false, None);
+        (self.heard, self.passed_on, self.proposals) = (now, None, 0);
         self.expectation.entered(now);
     }
 
@@ -175,8 +199,8 @@ impl Watch {
     }
 
     /// Aardvark 2: the primary has been given what has waited longest.
-    pub(in crate::protocols) const fn passed_on(&mut self, ticket: u64) {
-        self.passed_on = Some(ticket);
+    pub(in crate::protocols) const fn passed_on(&mut self, request: Digest) {
+        self.passed_on = Some(request);
     }
 
     /// The primary proposes a batch.
@@ -185,9 +209,15 @@ impl Watch {
         self.proposals = self.proposals.saturating_add(1);
     }
 
-    /// So many requests were executed.
-    pub(in crate::protocols) fn executed(&mut self, requests: usize) {
-        self.expectation.executed(requests);
+    /// A request that waited here was executed.
+    pub(in crate::protocols) const fn executed(&mut self) {
+        self.has_executed = true;
+        self.expectation.executed();
+    }
+
+    /// A batch of so many requests was.
+    pub(in crate::protocols) fn batch(&mut self, requests: usize) {
+        self.expectation.batch(requests);
     }
 
     /// So many requests wait from now on.
@@ -197,39 +227,74 @@ impl Watch {
 
     /// Another replica says that the view has failed.
     pub(in crate::protocols) const fn complained(&mut self, from: ReplicaId) {
-        self.complaints |= 1 << from.0;
+        self.complaints[0] |= 1 << from.0;
     }
 
     /// Why this replica finds that the view has failed, if it does.
-    pub(in crate::protocols) const fn failed(&self) -> Option<Failed> {
-        self.failed
+    pub(in crate::protocols) fn failed(&self) -> Option<Failed> {
+        self.failed.map(|(failed, _)| failed)
     }
 
     /// Aardvark 6: why to leave the view, once so many, this replica among them, find that it has failed.
     pub(in crate::protocols) fn leaves(&self, enough: usize) -> Option<Failed> {
-        self.failed.filter(|_| self.complaints.count_ones() as usize + 1 >= enough)
+        let others = self.complaints.iter().fold(0, |all, of_turn| all | of_turn);
+        self.failed().filter(|_| others.count_ones() as usize + 1 >= enough)
+    }
+
+    /// Whether to be as patient with the next view as before: this one got on, and only was slow.
+    pub(in crate::protocols) const fn leaves_patience(&self, failed: Failed) -> bool {
+        self.has_executed && !failed.is_suspicion()
     }
 
     /// Aardvark 3 to 5, at the end of a turn: whether the view has failed in it. `watched`: whether the primary has
-    /// something that it must propose. `oldest`: the ticket of what has waited longest to be proposed.
+    /// something that it must propose. `oldest`: what has waited longest to be proposed.
     pub(in crate::protocols) fn judge(
         &mut self,
         now: Instant,
         view_timeout: Duration,
         watched: bool,
-        oldest: Option<u64>,
+        oldest: Option<Digest>,
     ) {
         if !watched {
             self.heard = now;
         }
         let is_slow = self.expectation.turn(now, view_timeout);
         let silence = Duration(Self::turn(view_timeout).0.saturating_mul(HEARTBEAT_TURNS));
-        let is_left_out = self.passed_on.take().is_some_and(|ticket| oldest == Some(ticket));
+        let is_left_out = self.passed_on.take().is_some_and(|request| oldest == Some(request));
         let is_unfair = core::mem::take(&mut self.proposals) > self.before && is_left_out;
-        self.failed = self.failed.or(match () {
+        let found = match () {
             () if now - self.heard >= silence => Some(Failed::Silent),
             () if is_unfair => Some(Failed::Unfair),
             () => is_slow.then_some(Failed::Slow),
-        });
+        };
+        let still = self.failed.and_then(|(failed, turns)| Some((failed, turns.checked_sub(1)?)));
+        self.failed = found.map(|found| (found, COMPLAINT_TURNS - 1)).or(still);
+        self.complaints.rotate_right(1);
+        self.complaints[0] = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Its view would never be old enough for more to be expected of it.
+    #[test]
+    fn a_primary_that_begins_anew_goes_on() {
+        let timeout = Duration(2_000_000);
+        let mut watch = Watch::new(4);
+        let mut now = Instant(0);
+        let mut fails_at = None;
+        for turn in 0..200 {
+            if turn % 8 == 0 {
+                watch.entered(now, ReplicaId(1));
+            }
+            watch.waiting(now, 100);
+            now += Watch::turn(timeout);
+            watch.executed();
+            watch.judge(now, timeout, false, None);
+            fails_at = fails_at.or(watch.failed().map(|failed| (turn, failed)));
+        }
+        assert!(fails_at.is_some_and(|(turn, failed)| failed == Failed::Slow && turn < 180), "{fails_at:?}");
     }
 }

@@ -92,6 +92,15 @@ fn no_busy_view_lasts_for_ever() {
     assert!(reasons(&net).contains(SLOW));
 }
 
+/// Not even one whose primary was slow from the start: there is nothing to compare it with.
+#[test]
+fn a_primary_that_is_slow_from_the_start_loses_its_view() {
+    let mut net = net(2);
+    ask(&mut net, 2, 120, 3 * TURN);
+    assert!(net.views().iter().all(|view| *view >= 1), "{:?}", net.views());
+    assert!(reasons(&net).contains(SLOW), "{:?}", reasons(&net));
+}
+
 /// Only a busy view may fail, and less is expected where less waits: the paper's fails as soon as there is less to do.
 #[test]
 fn a_view_with_less_to_do_lasts() {
@@ -128,7 +137,10 @@ fn complaints_of_liars_end_no_view() {
     ask(&mut net, 4, 20, TURN / 20);
     assert_eq!((reasons(&net), net.views()), (BTreeSet::new(), alloc::vec![0; 4]));
     // In the next view one correct replica hears no other, and finds its primary silent alone.
-    ask(&mut net, 4, 20, TURN / 10);
+    for _ in 0..20 {
+        complain(&mut net, 0);
+        ask(&mut net, 4, 1, TURN / 10);
+    }
     assert_eq!(net.views(), [1; 4]);
     let before = reasons(&net);
     net.lose(|frame| frame.to == r(0) && frame.from.replica().is_some());

@@ -133,6 +133,7 @@ impl Pbft {
         let is_free = |slot: &Slot| slot.proposed.as_ref().is_none_or(|proposed| proposed.view < self.view);
         assert!(self.slots.get(&sequence).is_none_or(is_free), "one proposal per (v, n)");
         assert!(!requests.is_empty(), "the null batch is a new view's");
+        self.watch.iter_mut().for_each(|watch| watch.proposed(context.now));
         self.next = sequence.next();
         self.last_proposed = requests.len();
         let time = context.now.max(self.last_time + Duration(1));
@@ -195,13 +196,13 @@ impl Pbft {
             return context.reject(from, reason);
         }
         context.step("PBFT 3");
-        self.watch.iter_mut().for_each(|watch| watch.proposed(context.now));
         let batch = vouched(context, batch);
         let inline = batch.entries().iter().filter_map(Entry::inline);
         let acceptable = is_near(context, batch.proposal()) && is_valid(context, batch.proposal(), inline);
         if !acceptable {
             context.reject(from, Rejection::BadAgreedValue);
         }
+        self.watch.iter_mut().filter(|_| acceptable).for_each(|watch| watch.proposed(context.now));
         for entry in batch.entries() {
             self.pool.proposed(entry.digest());
         }
@@ -397,12 +398,11 @@ impl Pbft {
             if self.phase == Phase::Normal && !ordered.batch.is_null() {
                 self.attempts = 0;
             }
-            self.watch.iter_mut().for_each(|watch| watch.executed(ordered.batch.entries().len()));
+            self.watch.iter_mut().for_each(|watch| watch.batch(ordered.batch.entries().len()));
             context.step("PBFT 6");
             context.push(OrderEffect::Deliver(Delivery::Final(ordered)));
         }
-        let sequence = self.committed.next();
-        let view = self.view;
+        let (sequence, view) = (self.committed.next(), self.view);
         if self.tentative.is_some() || self.phase != Phase::Normal || !self.may_vote() {
             return;
         }

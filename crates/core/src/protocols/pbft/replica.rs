@@ -314,7 +314,9 @@ impl TotalOrder for Pbft {
     }
 
     fn executed(&mut self, client: ClientId, timestamp: Timestamp) {
-        self.pool.executed(client, timestamp);
+        if self.pool.executed(client, timestamp) {
+            self.watch.iter_mut().for_each(Watch::executed);
+        }
     }
 
     fn stable(&mut self, context: &mut Ctx<'_>, certificate: &Certificate<Checkpoint>) {

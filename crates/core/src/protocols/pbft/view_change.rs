@@ -326,7 +326,8 @@ impl Pbft {
         let proved = decision.stable.clone().filter(|_| decision.low() > self.low_water_mark());
         self.install_view(signed, decision);
         self.since = context.now;
-        self.watch.iter_mut().for_each(|watch| watch.entered(context.now));
+        let primary = self.replicas.primary(self.view);
+        self.watch.iter_mut().for_each(|watch| watch.entered(context.now, primary));
         context.push(OrderEffect::CancelTimer(PbftTimer::View));
         context.push(OrderEffect::Notify(Notice::ViewEntered { view: self.view }));
         self.undo_what_is_void(context);

@@ -6,12 +6,13 @@ use super::replica::{Ctx, Pbft, Phase};
 use crate::ids::{ClientId, ReplicaId};
 use crate::protocols::aardvark::Watch;
 use crate::protocols::total_order::OrderEffect;
+use core::ops::Bound;
 
 impl Pbft {
     /// The first turn begins.
     pub(super) fn start_watch(&mut self, context: &mut Ctx<'_>) {
         if let Some(watch) = &mut self.watch {
-            watch.entered(context.now);
+            watch.entered(context.now, self.replicas.primary(self.view));
             let turn = Watch::turn(context.cluster.limits.view_timeout);
             context.push(OrderEffect::SetTimer(PbftTimer::Watch, context.now + turn));
         }
@@ -28,7 +29,7 @@ impl Pbft {
         if self.phase != Phase::Normal || behind {
             return watch.pause(context.now);
         }
-        let oldest = self.pool.oldest_unproposed().map(|(ticket, _)| ticket);
+        let oldest = self.pool.oldest_unproposed().map(|(_, request)| request.digest());
         watch.judge(context.now, view_timeout, waits_for_primary, oldest);
         let failed = watch.failed();
         self.watch_oldest(context);
@@ -55,8 +56,9 @@ impl Pbft {
         }
         context.step("Aardvark 6");
         let attempts = self.attempts;
+        let is_as_patient = self.watch.as_ref().is_some_and(|watch| watch.leaves_patience(failed));
         self.start_view_change(context, self.view.next(), failed.reason());
-        if !failed.is_suspicion() {
+        if is_as_patient {
             self.attempts = attempts;
         }
     }
@@ -66,26 +68,28 @@ impl Pbft {
         let Some(watch) = &mut self.watch else { return };
         let turn = watch.next_turn(self.pool.next_ticket());
         let waits = self.pool.oldest_unproposed().filter(|(ticket, _)| *ticket < turn);
-        if let Some((ticket, client)) = waits {
+        if let Some(client) = waits.map(|(_, request)| request.client) {
             context.step("Aardvark 2");
             self.watch(context, client);
-            self.remind_of(context, client, ticket);
+            self.remind_of(context, client);
         }
     }
 
     /// The same, once it is watched: the second time makes it a reminder.
-    fn remind_of(&mut self, context: &mut Ctx<'_>, client: ClientId, ticket: u64) {
+    fn remind_of(&mut self, context: &mut Ctx<'_>, client: ClientId) {
         let primary = self.replicas.primary(self.view);
         let Some(watch) = self.watch.as_mut().filter(|_| primary != context.me) else { return };
         if let Some(request) = self.pool.watched_to_pass_on(client, &context.cluster.limits) {
             context.push(OrderEffect::Forward(primary, request.clone()));
-            watch.passed_on(ticket);
+            watch.passed_on(request.digest());
         }
     }
 
     /// Whether something is watched that the primary has to propose, and nothing of what it proposed is under way.
     fn waits_for_primary(&self) -> bool {
-        let in_flight = self.slots.keys().next_back().is_some_and(|last| *last > self.committed);
+        let mut after = self.slots.range((Bound::Excluded(self.committed), Bound::Unbounded));
+        // A vote alone says nothing of the primary.
+        let in_flight = after.any(|(_, slot)| slot.accepted(self.view).is_some());
         !in_flight && self.pool.has_watched_to_propose()
     }
 
