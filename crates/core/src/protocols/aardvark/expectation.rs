@@ -277,7 +277,7 @@ mod tests {
         let mut watched = Watched::new();
         watched.view();
         assert_eq!(watched.turns(5, 10_000, 1_000), None);
-        watched.expectation.waiting(watched.now, 100_000);
+        watched.expectation.waiting(watched.now, 300_000);
         watched.now += Duration(TURN);
         (watched.expectation.turn.executed, watched.expectation.turn.batch) = (1_000_000 * 7 / 10, 100);
         assert!(watched.expectation.turn(watched.now, TIMEOUT));

@@ -278,6 +278,44 @@ impl Watch {
 mod tests {
     use super::*;
 
+    #[test]
+    fn what_was_said_of_a_view_is_said_of_no_other() {
+        let mut watch = Watch::new(4);
+        let silent =
+            |watch: &mut Watch, turns: u64| watch.judge(Instant(turns * 500_000), Duration(2_000_000), true, None);
+        watch.entered(Instant(0), ReplicaId(0));
+        watch.complained(ReplicaId(3));
+        assert_eq!(watch.leaves(2), None, "this replica has not found it failed");
+        silent(&mut watch, 2);
+        assert_eq!(watch.leaves(2), Some(Failed::Silent));
+        assert_eq!(watch.leaves(3), None, "one other is not enough");
+        for primary in [1, 1] {
+            watch.entered(Instant(1_000_000), ReplicaId(primary));
+            silent(&mut watch, 4);
+            assert_eq!(
+                (watch.failed(), watch.leaves(2)),
+                (Some(Failed::Silent), None),
+                "nobody has said it of this view"
+            );
+            watch.complained(ReplicaId(2));
+        }
+    }
+
+    #[test]
+    fn what_is_not_said_again_is_forgotten() {
+        let mut watch = Watch::new(4);
+        let mut judge =
+            |watch: &mut Watch, turn: u64| watch.judge(Instant(turn * 500_000), Duration(2_000_000), turn <= 2, None);
+        watch.entered(Instant(0), ReplicaId(0));
+        judge(&mut watch, 2);
+        (3..5).for_each(|turn| judge(&mut watch, turn));
+        assert_eq!(watch.failed(), Some(Failed::Silent), "two turns later");
+        watch.complained(ReplicaId(1));
+        assert!(watch.leaves(2).is_some());
+        judge(&mut watch, 5);
+        assert_eq!(watch.failed(), None);
+    }
+
     /// Its view would never be old enough for more to be expected of it.
     #[test]
     fn a_primary_that_begins_anew_goes_on() {

@@ -127,26 +127,16 @@ fn a_primary_that_leaves_a_client_out_loses_its_view() {
     assert_eq!(net.views(), [1; 4]);
 }
 
-/// Aardvark 6: what f replicas say of a view ends it for none who has not found it failed; and what they said of the
-/// last view says nothing of the next.
+/// Aardvark 6: what f replicas say of a view ends it for none who has not found it failed.
 #[test]
 fn complaints_of_liars_end_no_view() {
     let mut net = net(4);
-    ask(&mut net, 4, 60, TURN / 20);
-    complain(&mut net, 0);
     ask(&mut net, 4, 20, TURN / 20);
-    assert_eq!((reasons(&net), net.views()), (BTreeSet::new(), alloc::vec![0; 4]));
-    // In the next view one correct replica hears no other, and finds its primary silent alone.
     for _ in 0..20 {
         complain(&mut net, 0);
-        ask(&mut net, 4, 1, TURN / 10);
+        ask(&mut net, 4, 1, TURN / 20);
     }
-    assert_eq!(net.views(), [1; 4]);
-    let before = reasons(&net);
-    net.lose(|frame| frame.to == r(0) && frame.from.replica().is_some());
-    assert_eq!(net.add(1), done(4 * 100 + 1));
-    net.pass(4 * TURN);
-    assert_eq!((reasons(&net), net.views()), (before, alloc::vec![1; 4]));
+    assert_eq!((reasons(&net), net.views()), (BTreeSet::new(), alloc::vec![0; 4]));
 }
 
 #[test]
