@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn what_is_not_said_again_is_forgotten() {
         let mut watch = Watch::new(4);
-        let mut judge =
+        let judge =
             |watch: &mut Watch, turn: u64| watch.judge(Instant(turn * 500_000), Duration(2_000_000), turn <= 2, None);
         watch.entered(Instant(0), ReplicaId(0));
         judge(&mut watch, 2);
