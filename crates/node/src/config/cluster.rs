@@ -9,7 +9,7 @@ use bezant_core::cluster::{ClientAuth, Cluster, Limits};
 use bezant_core::compositions::objection;
 use bezant_core::digest::Digest;
 use bezant_core::ids::{IdentityId, PublicKey, ReplicaId};
-use bezant_core::schedule::{Protocol, Quota, Schedule};
+use bezant_core::schedule::{Order, Part, Protocol, Quota, Schedule};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
@@ -145,6 +145,9 @@ impl ClusterConfig {
             };
             let message = format!("`{}`: {objection}", protocol_line(config.protocol));
             return Err(document.error(top.line_of(key), message));
+        }
+        if let Some(objection) = objection_to_macs(config.protocol, config.client_auth) {
+            return Err(document.error(top.line_of("client_auth"), objection));
         }
         Ok(config)
     }
@@ -300,6 +303,14 @@ fn limits(document: &Document) -> Result<Limits, ConfigError> {
         }
     }
     Ok(limits)
+}
+
+/// Why clients need signatures, if they do. Aardvark promises that no client takes a correct primary's view; with MACs
+/// alone one can, by giving the primary other MACs than the backups ([`ClientAuth`]).
+pub(super) fn objection_to_macs(protocol: Protocol, client_auth: ClientAuth) -> Option<&'static str> {
+    let has_aardvark = protocol.schedule().parts().contains(&Part::Backup(Order::Aardvark));
+    let message = "aardvark needs clients that sign: set `client_auth` to \"hybrid\" or \"signature\"";
+    (has_aardvark && client_auth == ClientAuth::Mac).then_some(message)
 }
 
 /// Which limits do not go with others: the key, and why. A faulty primary's clock may be off by `clock_skew_max`: with

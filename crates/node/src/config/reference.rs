@@ -306,7 +306,8 @@ const CLUSTER: &[Row] = &[
     ("backup_patience", PATIENCE, Some("3"), "For `backup_quota = \"flattened\"`: how often the fewest are enough."),
     ("client_auth", Kind::Choice(CLIENT_AUTHS), Some("\"hybrid\""),
         "How clients prove who they are. \"hybrid\": MACs for speed and a signature, so that a client with partly \
-         valid MACs costs nobody a view. \"mac\": as published, for comparison. \"signature\": all replicas check it."),
+         valid MACs costs nobody a view. \"mac\": as published, for comparison; not with aardvark. \
+         \"signature\": all replicas check it."),
     ("dynamic_clients", Kind::Flag, Some("false"),
         "Whether clients may join that this file does not name: whoever has a key and this file, if the service \
          agrees. Goes with `protocol = \"pbft\"` and with a \

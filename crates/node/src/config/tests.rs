@@ -4,7 +4,7 @@ use super::reference::{FileKind, Kind, keys};
 use super::*;
 use bezant_core::cluster::ClientAuth;
 use bezant_core::ids::ReplicaId;
-use bezant_core::schedule::Quota;
+use bezant_core::schedule::{Protocol, Quota};
 use bezant_core::time::Duration;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -86,6 +86,7 @@ fn a_testnet_that_cannot_be_is_refused_before_anything_is_written() {
         (Testnet { base_port: 65_520, ..options() }, "not a port"),
         (Testnet { host: "0.0.0.0".to_owned(), ..options() }, "every address"),
         (Testnet { name: "two\nlines".to_owned(), ..options() }, "must be text of"),
+        (Testnet { protocol: Protocol::Aardvark, client_auth: ClientAuth::Mac, ..options() }, "clients that sign"),
     ] {
         let error = testnet(&directory.0, &options).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
@@ -154,6 +155,9 @@ fn a_schedule_that_cannot_be_is_refused_with_the_reason() {
     assert!(with("schedule = [1]").contains("something else"));
     let both = with("protocol = \"aliph\"\nschedule = [\"backup(pbft)\"]");
     assert!(both.contains("instead of `protocol`"), "{both}");
+    let unsigned = good().replace(NAMED, "schedule = [\"backup(aardvark)\"]").replace("\"hybrid\"", "\"mac\"");
+    let unsigned = refused(&unsigned);
+    assert!(unsigned.contains("aardvark needs clients that sign"), "{unsigned}");
     let long = with("schedule = [\"chain\", \"quorum\", \"chain\", \"quorum\", \"chain\", \"backup(pbft)\"]");
     assert!(long.contains("\"backup(pbft)\"]`: histories grow too long"), "{long}");
 }
