@@ -42,9 +42,7 @@ impl Needless {
     pub fn new(cluster: &Cluster, is_calm: bool) -> Self {
         Self { cluster: is_calm.then(|| cluster.clone()), ..Self::default() }
     }
-}
 
-impl Needless {
     /// Whether a view ends because no view of Aardvark lasts for ever, and none whose primary is not there yet.
     fn is_turn(&self, cluster: &Cluster, next: View, reason: &str) -> bool {
         const TURNS: [&str; 5] = [

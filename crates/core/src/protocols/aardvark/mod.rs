@@ -134,15 +134,14 @@ pub(in crate::protocols) struct Watch {
     expectation: Expectation,
     /// When the primary last proposed something, or had nothing to propose, or the view began.
     heard: Instant,
-    primary: ReplicaId,
+    /// Who leads the view, once one has begun.
+    primary: Option<ReplicaId>,
     /// Why this replica finds that the view has failed, and in how many more turns it says so.
     failed: Option<(Failed, usize)>,
     /// Which others say so, in this turn and in those before it: bit i stands for replica i.
     complaints: [u64; COMPLAINT_TURNS],
     /// Whether the view has executed anything.
     has_executed: bool,
-    /// Whether any view has begun.
-    has_begun: bool,
     /// The first ticket of the turn: what has an earlier one waited before it began.
     first_ticket: u64,
     /// What had been passed on when the turn began, as it had waited longest.
@@ -158,11 +157,10 @@ impl Watch {
         Self {
             expectation: Expectation::new(n),
             heard: Instant(0),
-            primary: ReplicaId(0),
+            primary: None,
             failed: None,
             complaints: [0; COMPLAINT_TURNS],
             has_executed: false,
-            has_begun: false,
             first_ticket: 0,
             passed_on: None,
             proposals: 0,
@@ -178,10 +176,10 @@ impl Watch {
     /// A view begins. If its primary led the last one as well, that one goes on: it gets no grace by beginning anew.
     pub(in crate::protocols) fn entered(&mut self, now: Instant, primary: ReplicaId) {
         self.complaints = [0; COMPLAINT_TURNS];
-        if self.primary == primary && self.has_begun {
+        if self.primary.replace(primary) == Some(primary) {
             return self.pause(now);
         }
-        (self.primary, self.has_begun, self.has_executed, self.failed) = (primary, true, false, None);
+        (self.has_executed, self.failed) = (false, None);
         (self.heard, self.passed_on, self.proposals) = (now, None, 0);
         self.expectation.entered(now);
     }
