@@ -70,6 +70,10 @@ reasons! {
     Uncommitted => "uncommitted", "what is logged was not committed";
     /// Others are served, and one request is not.
     PassedOver => "passed_over", "the sequencer passes a request over";
+    /// A Backup would have executed more (Robust 4).
+    SlowerThanABackup => "slower_than_a_backup", "it is slower than a Backup";
+    /// Others are served, and one request is not (Robust 5).
+    LeftOut => "left_out", "a request is left out";
     /// A client asks again and again for what it was answered.
     Doubted => "doubted", "a client is not content with its answers";
     /// It was to come to its end here, and has.

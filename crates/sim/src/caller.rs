@@ -14,7 +14,7 @@ use crate::stage::{Occurrence, Stage};
 use crate::store::{self, ServiceKind};
 use crate::workload::{Action, Answer, Call, LIARS_KEYS, Plan};
 use bezant_core::auth::Keyring;
-use bezant_core::client::{Client, ClientTimer, Completed, Completion};
+use bezant_core::client::{Client, ClientTimer, Completed, Completion, Reporter};
 use bezant_core::digest::Digest;
 use bezant_core::ids::{ClientId, Principal, ReplicaId, Timestamp};
 use bezant_core::machine::{Destination, Effect, Input, Machine, Outbox};
@@ -61,6 +61,9 @@ pub struct Caller {
     rng: Rng,
     timers: BTreeMap<ClientTimer, u64>,
     settings: u64,
+    /// What it tells replicas besides, where they want to know; and when it is to look again whether it should.
+    reporter: Option<Reporter>,
+    report_at: Option<u64>,
     /// Calls still to be made in this phase.
     left: u64,
     /// Number and content of the open calls: one, or those of a bundle.
@@ -107,6 +110,7 @@ impl Caller {
     ) -> Self {
         let left = plan.requests;
         let stranger = matches!(keyring.me(), Principal::Key(_)).then(Stranger::default);
+        let reporter = Reporter::new(machine.cluster(), machine.id());
         Self {
             process,
             keyring,
@@ -118,6 +122,8 @@ impl Caller {
             rng,
             timers: BTreeMap::new(),
             settings: 0,
+            reporter,
+            report_at: None,
             left,
             open: Vec::new(),
             calls: 0,
@@ -383,6 +389,21 @@ impl Caller {
             }
         }
         self.outbox = outbox;
+        self.report(stage);
+    }
+
+    /// Tells replicas what it waits for, if that is due.
+    pub fn report(&mut self, stage: &mut Stage) {
+        let now = self.now(stage);
+        let said = self.reporter.as_mut().and_then(|reporter| reporter.say(now, [&self.machine]));
+        if let Some(said) = said {
+            self.send(stage, Destination::Replicas, &said);
+        }
+        let next = self.reporter.as_ref().and_then(Reporter::next).map(|at| self.clock.when(at, stage.now));
+        if let Some(at) = next.filter(|at| self.report_at.is_none_or(|planned| planned <= stage.now || *at < planned)) {
+            self.report_at = Some(at);
+            stage.plan(at, Occurrence::Report(self.process));
+        }
     }
 
     fn send(&mut self, stage: &mut Stage, to: Destination, message: &Message) {
@@ -420,6 +441,7 @@ impl Caller {
             return stage.checks.fail("client", stage.now, what);
         }
         self.answered += 1;
+        self.reporter.iter_mut().for_each(Reporter::ended);
         if self.is_honest() && completed.history != Digest::ZERO {
             let Completed { instance, history, .. } = *completed;
             stage.checks.see(stage.now, &Event::Committed { instance, history });

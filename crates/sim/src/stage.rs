@@ -52,6 +52,8 @@ pub enum Occurrence {
     PassEnd(ProcessId, u32),
     /// A pass of an identity's clients is over, which began with a request of this one.
     ClientPassEnd(ProcessId),
+    /// A client looks whether to tell replicas what it waits for.
+    Report(ProcessId),
     /// A disk has synced.
     Synced(ProcessId, u32),
     /// A background snapshot is on disk.

@@ -306,6 +306,7 @@ impl World {
                 node.pass_end(stage, life);
             }
             Occurrence::ClientPassEnd(process) => self.callers[process - CLIENTS].pass_end(&mut self.stage),
+            Occurrence::Report(process) => self.callers[process - CLIENTS].report(&mut self.stage),
             Occurrence::Synced(process, life) => {
                 let (node, stage) = self.node(process);
                 node.synced(stage, life);

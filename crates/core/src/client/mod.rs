@@ -39,6 +39,8 @@
 //!   and never will: its operation is asked for again, as a new request.
 //! * Client 12. Whoever keeps a long result back is passed over: `whole.rs`.
 //!
+//! What a client machine tells replicas besides, where its cluster is robust: `feedback.rs`.
+//!
 //! A client that the cluster file does not name joins first: `door.rs`.
 //!
 //! # Why it is safe
@@ -48,6 +50,7 @@
 
 mod call;
 mod door;
+mod feedback;
 mod invariants;
 mod joining;
 mod operation;
@@ -73,6 +76,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use call::{Call, Gist, Verdict};
 use core::convert::Infallible;
+pub use feedback::Reporter;
 use joining::Joining;
 pub use operation::{Answer, Completed, Completion, Read, Submit};
 
@@ -176,6 +180,11 @@ impl Client {
         }
     }
 
+    /// Whom it asks.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
     /// Its keys.
     pub fn keyring(&self) -> &Keyring {
         &self.keyring
@@ -184,6 +193,11 @@ impl Client {
     /// The number of the request that is outstanding, if one is.
     pub fn asked(&self) -> Option<Timestamp> {
         self.call.as_ref().map(|call| call.request.timestamp)
+    }
+
+    /// Where it believes the cluster to be, and which request is outstanding, since when.
+    fn standing(&self) -> (InstanceId, Option<(Timestamp, Instant)>) {
+        (self.instance, self.call.as_ref().map(|call| (call.request.timestamp, call.submitted)))
     }
 
     /// Whether a request is outstanding.

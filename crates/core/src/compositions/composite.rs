@@ -2,6 +2,7 @@
 
 use super::early::Early;
 use super::jump::Jump;
+use super::robust::Robust;
 use super::resumed::{FIRST, tells_its_opening};
 use crate::checkpoint::Evidence;
 use crate::cluster::Cluster;
@@ -70,6 +71,8 @@ pub(crate) struct Composite<S: Service> {
     /// Whom this replica, which gets nowhere opening the instance, asked last what that one began with, and who has
     /// not answered that yet: bit i stands for replica i.
     pub(super) asked_for_proof: (Option<ReplicaId>, u64),
+    /// What its instances are worth, if that matters.
+    pub(super) robust: Option<Robust>,
     /// While the log is replayed: bodies that a record of a later instance will name.
     pub(super) bodies: Vec<LogEntry>,
 }
@@ -112,6 +115,7 @@ impl<S: Service> Composite<S> {
             ahead: None,
             failures: 0,
             asked_for_proof: (None, 0),
+            robust: cluster.protocol.is_robust().then(|| Robust::new(cluster.replicas.n())),
             bodies: Vec::new(),
         }
     }
@@ -149,6 +153,7 @@ impl<S: Service> Composite<S> {
         if self.what.hands_on() {
             self.heartbeat(s);
         }
+        self.begin_to_look(s);
         self.go_on(s);
     }
 
@@ -183,6 +188,7 @@ impl<S: Service> Composite<S> {
             }
             ReplicaTimer::Abort => self.announced = None,
             ReplicaTimer::Heartbeat => self.heartbeat(s),
+            ReplicaTimer::Look => self.look(s),
             timer => self.running_mut().open_mut().into_iter().for_each(|instance| instance.timer(s, timer)),
         }
         self.go_on(s);
@@ -206,6 +212,9 @@ impl<S: Service> Composite<S> {
                 instance.message(s, from, message);
             }
             return;
+        }
+        if let Message::Switch(Switch { message: SwitchMessage::Feedback(said), .. }) = &message {
+            return self.on_feedback(s, from, said);
         }
         match (message, from) {
             (Message::Transfer(message), Principal::Replica(replica)) => self.on_transfer(s, replica, message),

@@ -1,6 +1,7 @@
 //! What is true of a composition between steps.
 
 use super::composite::Composite;
+use super::robust::Robust;
 use super::running::Running;
 use crate::cluster::Cluster;
 use crate::ids::{Principal, ReplicaId};
@@ -17,6 +18,7 @@ impl<S: Service> Composite<S> {
         self.check_questions(cluster, me);
         self.waiting.check_invariants();
         self.early.check_invariants();
+        self.robust.iter().for_each(Robust::check_invariants);
         if let Some(jump) = &self.ahead {
             jump.check_invariants(cluster, self.what.number);
         }

@@ -9,6 +9,7 @@
 //! | `quorum`, `zlight`, `chain` | that protocol, `backup(pbft)` |
 //! | `azyzzyva` | `zlight`, `backup(pbft)` |
 //! | `aliph` | `quorum`, `chain`, `backup(pbft)` |
+//! | `r-aliph` | `backup(aardvark)`, `quorum`, `chain` |
 //! | `ring` | `ring-fast`, `ring-resilient`, `backup(pbft)` |
 //! | a list of the operator's own | as written, e.g. `zlight, chain, backup(pbft)` or `quorum, ring-resilient` |
 //! | `unreplicated` | one server without any protocol, the yardstick of every benchmark |
@@ -22,6 +23,7 @@ mod jump;
 mod objection;
 mod recovery;
 mod resumed;
+pub mod robust;
 mod running;
 mod switch;
 #[cfg(test)]

@@ -331,6 +331,7 @@ impl<S: Service> Composite<S> {
         self.last_switch = LastSwitch { reason: self.stop_reason, took };
         let Specification { number: instance, part, .. } = self.what;
         s.out.notify(Notice::Switched { instance, part, reason: self.stop_reason, took });
+        self.begin_to_measure(s.now);
         for client in core::mem::take(&mut self.waiting).iter() {
             s.send(Destination::Client(client), self.switch(SwitchMessage::Active(client)));
         }

@@ -2,6 +2,7 @@
 
 use super::Estate;
 use crate::clients::Freshness;
+use crate::ids::{ClientId, Timestamp};
 use crate::members::Standing;
 use crate::message::{Outcome, Refusal, Request};
 use crate::service::Service;
@@ -36,7 +37,12 @@ impl<S: Service> Estate<S> {
     /// request is stale, this cannot be news to whoever has logged the same history and executed less of it: there the
     /// session's later request is logged, and not executed yet.
     pub fn repeats(&self, request: &Request) -> bool {
-        self.clients.last(request.client).is_some_and(|last| last.timestamp >= request.timestamp)
+        self.has_executed(request.client, request.timestamp)
+    }
+
+    /// Whether a session is in the table, and has had the request of this number executed, or a later one.
+    pub fn has_executed(&self, client: ClientId, timestamp: Timestamp) -> bool {
+        self.clients.last(client).is_some_and(|last| last.timestamp >= timestamp)
     }
 
     /// Whether the request was executed for good, or never will be. What a tentative batch made too late is over as

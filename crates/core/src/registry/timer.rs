@@ -28,6 +28,8 @@ pub enum ReplicaTimer {
     Pace,
     /// Which instance runs elsewhere?
     Heartbeat,
+    /// A robust composition looks at what its instance is worth.
+    Look,
     /// Of the resilient ring.
     Resilient(ResilientTimer),
 }

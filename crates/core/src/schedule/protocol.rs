@@ -22,6 +22,8 @@ pub enum Protocol {
     Azyzzyva,
     /// Quorum, Chain, Backup.
     Aliph,
+    /// Aliph whose Backup is Aardvark, so that nothing is worth less than that for long.
+    RAliph,
     /// Ring's two modes in turns, and Backup, which settles what they executed otherwise.
     Ring,
     /// The operator's own.
@@ -40,6 +42,7 @@ impl Protocol {
         Self::Chain,
         Self::Azyzzyva,
         Self::Aliph,
+        Self::RAliph,
         Self::Ring,
         Self::Unreplicated,
     ];
@@ -54,6 +57,7 @@ impl Protocol {
             Self::Chain => "chain",
             Self::Azyzzyva => "azyzzyva",
             Self::Aliph => "aliph",
+            Self::RAliph => "r-aliph",
             Self::Ring => "ring",
             Self::Schedule(_) => "schedule",
             Self::Unreplicated => "unreplicated",
@@ -70,6 +74,10 @@ impl Protocol {
             Self::ZLight | Self::Azyzzyva => const { Schedule::of(&[Part::ZLight, BACKUP]) },
             Self::Chain => const { Schedule::of(&[Part::Chain, BACKUP]) },
             Self::Aliph => const { Schedule::of(&[Part::Quorum, Part::Chain, BACKUP]) },
+            // What a Backup does must be known before anything is measured by it.
+            Self::RAliph => {
+                const { Schedule::of(&[Part::Backup(Order::Aardvark), Part::Quorum, Part::Chain]) }
+            }
             Self::Ring => const { Schedule::of(&[Part::RingFast, Part::RingResilient, BACKUP]) },
             Self::Schedule(schedule) => schedule,
             Self::Unreplicated => const { Schedule::of(&[Part::Unreplicated]) },
@@ -90,9 +98,16 @@ impl Protocol {
             | Self::Chain
             | Self::Azyzzyva
             | Self::Aliph
+            | Self::RAliph
             | Self::Ring
             | Self::Schedule(_) => true,
         }
+    }
+
+    /// Whether its instances are measured by its Backups, and left when they are worth less
+    /// ([`crate::compositions::robust`]).
+    pub fn is_robust(self) -> bool {
+        self.hands_on() && self.schedule().parts().contains(&Part::Backup(Order::Aardvark))
     }
 
     /// Whether clients that the cluster file does not name may join in it: see [`Part::lets_clients_join`].

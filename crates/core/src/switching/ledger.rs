@@ -4,7 +4,7 @@ use crate::auth::Certificate;
 use crate::cluster::Cluster;
 use crate::estate::Estate;
 use crate::history::{Boundary, Log, Logged};
-use crate::ids::Sequence;
+use crate::ids::{ClientId, Sequence, Timestamp};
 use crate::message::{Outcome, Request};
 use crate::service::Service;
 use crate::switching::certificate::Stable;
@@ -50,6 +50,14 @@ impl<S: Service> Ledger<S> {
             estate.execute_entry(cluster, logged, |request, outcome| answer(logged, request, outcome));
         }
         assert_eq!(estate.executed().0, log.length(), "all that is logged is executed");
+    }
+
+    /// Whether a session's request of this number, or a later one, is executed, or logged and will be.
+    pub fn has(&self, client: ClientId, timestamp: Timestamp) -> bool {
+        let is_it = |of: &Request| of.client == client && of.timestamp >= timestamp;
+        let executed = self.estate.executed().0;
+        self.estate.has_executed(client, timestamp)
+            || self.log.after(executed).any(|logged| is_it(&logged.entry.request))
     }
 
     /// Whether the state at a position of the log can be had here: by executing, or by going back to a version first.

@@ -28,6 +28,18 @@ pub struct Panic {
 }
 wire_struct!(Panic { client, timestamp });
 
+/// FEEDBACK: what waits of all the sessions of a client machine ([`crate::compositions::robust`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Feedback {
+    /// The first of these sessions: it names the machine.
+    pub machine: ClientId,
+    /// How many requests wait for their answers.
+    pub waiting: u32,
+    /// Which of them has waited longest: its session and timestamp.
+    pub oldest: Option<(u32, Timestamp)>,
+}
+wire_struct!(Feedback { machine, waiting, oldest });
+
 /// FETCH: the sender lacks these entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fetch(
@@ -85,6 +97,8 @@ pub enum SwitchMessage {
     Lost(Instant),
     /// The answer to the question of that time: this replica is in the instance named.
     Here(Instant),
+    /// A client machine to every replica: what of it waits.
+    Feedback(Feedback),
 }
 wire_enum!(SwitchMessage {
     1 => Panic,
@@ -98,6 +112,7 @@ wire_enum!(SwitchMessage {
     9 => Anchor,
     10 => Lost,
     11 => Here,
+    12 => Feedback,
 });
 
 /// A statement with the instance that it is about (abs-D1).
@@ -115,6 +130,7 @@ impl fmt::Display for Switch {
         let Self { instance, message } = self;
         match message {
             SwitchMessage::Panic(panic) => write!(f, "PANIC {instance} {} {}", panic.client, panic.timestamp),
+            SwitchMessage::Feedback(said) => write!(f, "FEEDBACK {instance} {} {} waiting", said.machine, said.waiting),
             SwitchMessage::Active(client) => write!(f, "ACTIVE {instance} to {client}"),
             SwitchMessage::Abort(signed) => {
                 let report = &signed.claims();
@@ -149,7 +165,8 @@ impl Spoken for Switch {
             | SwitchMessage::Checkpoint(_)
             | SwitchMessage::Anchor(_)
             | SwitchMessage::Lost(_)
-            | SwitchMessage::Here(_) => None,
+            | SwitchMessage::Here(_)
+            | SwitchMessage::Feedback(_) => None,
         }
     }
 
@@ -161,11 +178,18 @@ impl Spoken for Switch {
         false
     }
 
-    /// A client says PANIC, of its own sessions; all else replicas say.
-    fn admit(&mut self, from: Principal, _cluster: &Cluster, _keyring: &Keyring) -> Result<(), Rejection> {
+    /// A client says PANIC and FEEDBACK, of its own sessions; all else replicas say.
+    fn admit(&mut self, from: Principal, cluster: &Cluster, _keyring: &Keyring) -> Result<(), Rejection> {
         match (&self.message, from) {
             (SwitchMessage::Panic(panic), Principal::Client(client)) if panic.client.identity == client.identity => {
                 Ok(())
+            }
+            (SwitchMessage::Feedback(said), Principal::Client(client)) if said.machine.identity == client.identity => {
+                match cluster.protocol.is_robust() {
+                    true if (said.waiting == 0) == said.oldest.is_none() => Ok(()),
+                    true => Err(Rejection::Malformed),
+                    false => Err(Rejection::Unsolicited),
+                }
             }
             (_, from) => from_replica(from),
         }

@@ -10,7 +10,7 @@ use crate::net::clock::{Clock, until};
 use crate::net::{Dialer, Event, Hub, HubOptions, Lane, LinkId, Peer, Target};
 use crate::replica::CpuTime;
 use bezant_core::auth::Keyring;
-use bezant_core::client::{Client as Logical, ClientTimer, Completed};
+use bezant_core::client::{Client as Logical, ClientTimer, Completed, Reporter};
 use bezant_core::cluster::Cluster;
 use bezant_core::ids::{ClientId, Principal, ReplicaId, Timestamp};
 use bezant_core::machine::{Destination, Effect, Input, Machine, Outbox};
@@ -119,6 +119,8 @@ pub(super) struct Engine<D> {
     encoded: Rope,
     /// What leaves when the pass ends: of each session what it has sent in this pass.
     pub(super) unsigned: Vec<Unsigned>,
+    /// What it tells replicas of all its sessions, where they want to know.
+    reporter: Option<Reporter>,
     /// Whether every connection was made or has failed once, or the grace is over.
     settled: bool,
     passes: u64,
@@ -181,6 +183,9 @@ impl<D: Driver> Engine<D> {
             outbox: Outbox::new(),
             encoded: Rope::new(),
             unsigned: Vec::new(),
+            reporter: options
+                .identity
+                .and_then(|identity| Reporter::new(&cluster, ClientId { identity, session: first })),
             settled: false,
             passes: 0,
             rejected: 0,
@@ -198,7 +203,9 @@ impl<D: Driver> Engine<D> {
         }
         while !stop.load(Ordering::Acquire) {
             let join_at = self.membership.as_ref().and_then(Membership::next);
-            let next = [self.dial(), self.driver.expire(self.now), self.next_timer(), join_at, Some(publish_at)];
+            let report_at = self.reporter.as_ref().and_then(Reporter::next);
+            let expiry = self.driver.expire(self.now);
+            let next = [self.dial(), expiry, self.next_timer(), join_at, report_at, Some(publish_at)];
             let timeout = next.into_iter().flatten().min().map(|at| until(at, self.clock.now()));
             if self.hub.poll(timeout).is_err() {
                 break;
@@ -242,7 +249,17 @@ impl<D: Driver> Engine<D> {
         self.fire_timers();
         self.look();
         self.feed();
+        self.report();
         self.let_out();
+    }
+
+    /// Tells replicas what waits, if that is due.
+    fn report(&mut self) {
+        let sessions = self.sessions.iter().map(|session| &session.machine);
+        let said = self.reporter.as_mut().and_then(|reporter| reporter.say(self.now, sessions));
+        if let Some(said) = said {
+            self.send(0, Destination::Replicas, &said);
+        }
     }
 
     fn dialer(&mut self, link: LinkId) -> Option<&mut Dialer> {
@@ -372,6 +389,7 @@ impl<D: Driver> Engine<D> {
                     self.on_door(&completed);
                 }
                 Effect::Notify(completed) => {
+                    self.reporter.iter_mut().for_each(Reporter::ended);
                     self.on_ended(&completed);
                     ended = Some(completed);
                 }

@@ -1,5 +1,6 @@
 //! What a view is expected to execute: Aardvark 5 of the [module](super).
 
+use super::rates::{Rate, Rates};
 use crate::time::{Duration, Instant};
 use alloc::collections::VecDeque;
 
@@ -14,48 +15,14 @@ const RAISE: u64 = 1_010_000;
 const MILLION: u64 = 1_000_000;
 /// What is expected is at most so many times what was ever done, in millionths: then a busy view has failed.
 const RAISED_MAX: u64 = 4 * MILLION;
-/// Requests that wait on average, in thousandths, in a turn that is judged: where fewer do, nobody asks most of the
-/// time.
-const BUSY: u64 = 500;
-/// A turn counts for those in which as much waits, but for this part of it.
-const LOAD_SLACK: u64 = 16;
-/// Loads are told apart by the power of two: from nothing to two million requests.
-const LOADS: usize = 32;
-
-/// What was done in a turn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Rate {
-    /// Requests that came and were executed, in a thousand seconds.
-    throughput: u64,
-    /// Requests that waited on average, in thousandths.
-    load: u64,
-}
-
-/// The best turn of a view at each load.
-#[derive(Clone, Debug, Default)]
-struct View([Rate; LOADS]);
-
-impl View {
-    fn note(&mut self, rate: Rate) {
-        let best = &mut self.0[((u64::BITS - rate.load.leading_zeros()) as usize).min(LOADS - 1)];
-        *best = rate.max(*best);
-    }
-
-    /// The most that was executed in a turn in which no more waited.
-    fn with_no_more_than(&self, load: u64) -> u64 {
-        let most = load.saturating_add(load / LOAD_SLACK);
-        self.0.iter().filter(|rate| rate.load <= most).map(|rate| rate.throughput).max().unwrap_or_default()
-    }
-}
-
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub(super) struct Expectation {
     /// The last views, at most n.
-    views: VecDeque<View>,
+    views: VecDeque<Rates>,
     n: usize,
     /// This one.
-    view: View,
+    view: Rates,
     /// When it began.
     since: Instant,
     /// By how much what is expected has grown since the grace, in millionths.
@@ -107,7 +74,7 @@ impl Turn {
 
 impl Expectation {
     pub(super) fn new(n: usize) -> Self {
-        let (views, view, turn) = (VecDeque::with_capacity(n), View::default(), Turn::default());
+        let (views, view, turn) = (VecDeque::with_capacity(n), Rates::default(), Turn::default());
         Self { views, n, view, since: Instant(0), raised: MILLION, turn }
     }
 
@@ -147,7 +114,7 @@ impl Expectation {
         let yardstick = views.map(|view| view.with_no_more_than(rate.load)).max().unwrap_or_default();
         self.view.note(rate);
         let lasts = |halves: u64| now - self.since >= Duration(view_timeout.0.saturating_mul(halves) / 2);
-        if !lasts(BEGINS_HALVES) || rate.load < BUSY {
+        if !lasts(BEGINS_HALVES) || !rate.is_busy() {
             return false;
         }
         let expected = u128::from(yardstick) * u128::from(EXPECTED_OF_TEN * self.raised) / u128::from(10 * MILLION);

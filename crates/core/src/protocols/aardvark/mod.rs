@@ -71,6 +71,7 @@
 mod expectation;
 #[cfg(test)]
 mod paper_test;
+pub(crate) mod rates;
 
 use self::expectation::Expectation;
 use crate::digest::Digest;
