@@ -55,10 +55,9 @@ pub(crate) struct Shape {
     /// How many requests a "backup(pbft)" answers before the next part has its turn
     #[arg(long, value_enum, default_value_t)]
     backup_quota: QuotaName,
-    /// The fewest requests that it answers
-    #[arg(long, value_name = "REQUESTS", default_value_t = 256)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
-    backup_requests: u64,
+    /// The fewest requests that it answers [default: 256, or 4096 with a "backup(aardvark)"]
+    #[arg(long, value_name = "REQUESTS", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    backup_requests: Option<u64>,
     /// How clients prove who they are
     #[arg(long, value_enum, default_value_t)]
     auth: AuthName,
@@ -113,7 +112,7 @@ impl Shape {
             host: self.host.clone(),
             name: self.name.clone(),
             protocol: self.protocol,
-            quota: self.backup_quota.quota(self.backup_requests),
+            quota: Some(self.backup_quota.quota(self.protocol, self.backup_requests)),
             client_auth: self.auth.into(),
             channel: self.channel.into(),
             dynamic_clients: self.dynamic_clients,
@@ -144,7 +143,8 @@ enum QuotaName {
 }
 
 impl QuotaName {
-    const fn quota(self, minimum: u64) -> Quota {
+    fn quota(self, protocol: Protocol, minimum: Option<u64>) -> Quota {
+        let minimum = minimum.unwrap_or_else(|| protocol.quota().minimum());
         match self {
             Self::Exponential => Quota::Exponential { minimum },
             Self::Fixed => Quota::Fixed(minimum),

@@ -192,7 +192,10 @@ impl<S: Service> Composite<S> {
         assert_eq!(proof.instance().0 + 1, instance.0, "the proof is that the instance before has ended");
         self.stopped_at.get_or_insert(s.now);
         self.stop_reason = if history.low_load { SwitchReason::LittleLoad } else { self.reason(instance) };
-        let old = self.running.take().expect("an instance runs between steps");
+        let mut old = self.running.take().expect("an instance runs between steps");
+        if let (Some(robust), Some(instance)) = (&mut self.robust, old.open_mut()) {
+            robust.keep_watch(instance);
+        }
         if let (Some(ring), true) = (old.open().and_then(Instance::certifying), instance > self.what.number) {
             self.failures = if ring.is_full() { 0 } else { self.failures + 1 };
         }
@@ -221,6 +224,9 @@ impl<S: Service> Composite<S> {
             let speaks = Amnesia::lets_speak(s.amnesia, instance);
             let mut running = Running::at(s.cluster, s.me, what, ledger, speaks);
             if let Running::Open(backup) = &mut running {
+                if let Some(robust) = &mut self.robust {
+                    robust.hand_on_watch(backup);
+                }
                 backup.begin_with(proof.clone());
                 backup.start(s);
             }

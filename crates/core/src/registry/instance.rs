@@ -11,6 +11,7 @@ use crate::history::LogEntry;
 use crate::ids::{ClientId, Principal, ReplicaId};
 use crate::machine::Machine;
 use crate::notice::{Notice, Report};
+use crate::protocols::aardvark::Watch;
 use crate::protocols::backup::{Backup, BackupMessage, BackupTimer};
 use crate::protocols::chain::Chain;
 use crate::protocols::pbft::Pbft;
@@ -267,6 +268,16 @@ impl<S: Service> Instance<S> {
     /// See [`Abortable::begin_with`].
     pub(crate) fn begin_with(&mut self, proof: Proof) {
         each!(self, instance => instance.begin_with(proof));
+    }
+
+    /// What it expects of its primaries, if it is a Backup that watches them. It is over.
+    pub(crate) fn take_watch(&mut self) -> Option<Watch> {
+        if let Self::Pbft(backup) = self { backup.order_mut().take_watch() } else { None }
+    }
+
+    /// Lets it go on expecting that, if it is such a Backup, and has not begun yet. Returns what it has no use for.
+    pub(crate) fn resume_watch(&mut self, watch: Watch) -> Option<Watch> {
+        if let Self::Pbft(backup) = self { backup.order_mut().resume_watch(watch) } else { Some(watch) }
     }
 
     /// See [`Abortable::lose_log`].

@@ -381,6 +381,13 @@ impl Quota {
         minimum.max(1).saturating_mul(1u64.checked_shl(doublings).unwrap_or(u64::MAX))
     }
 
+    /// The fewest.
+    pub const fn minimum(self) -> u64 {
+        match self {
+            Self::Fixed(minimum) | Self::Exponential { minimum } | Self::Flattened { minimum, .. } => minimum,
+        }
+    }
+
     /// What replicas and clients must agree on, as numbers.
     pub(crate) const fn numbers(self) -> [u64; 3] {
         match self {

@@ -1,6 +1,6 @@
 //! Compositions by their names in the cluster file.
 
-use super::{Order, Part, Schedule};
+use super::{Order, Part, Quota, Schedule};
 use core::fmt;
 use core::str::FromStr;
 
@@ -108,6 +108,11 @@ impl Protocol {
     /// ([`crate::compositions::robust`]).
     pub fn is_robust(self) -> bool {
         self.hands_on() && self.schedule().parts().contains(&Part::Backup(Order::Aardvark))
+    }
+
+    /// How long its Backups last if nobody chooses: where others are measured by them, long enough to be measured.
+    pub fn quota(self) -> Quota {
+        if self.is_robust() { Quota::Exponential { minimum: 4_096 } } else { Quota::default() }
     }
 
     /// Whether clients that the cluster file does not name may join in it: see [`Part::lets_clients_join`].

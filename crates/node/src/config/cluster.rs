@@ -115,12 +115,13 @@ impl ClusterConfig {
             document.all("identity").map(|section| identity(&document, section)).collect::<Result<_, _>>()?;
         identities.sort_by_key(|entry: &IdentityEntry| entry.id);
         let f = top.number("f").map_or((replicas.len() - 1) / 3, |f| f as usize);
+        let protocol = protocol(&document)?;
         let config = Self {
             cluster_id: top.text("cluster_id").and_then(from_hex).expect("checked against the table"),
             name: top.text("name").unwrap_or("bezant").to_owned(),
             f,
-            protocol: protocol(&document)?,
-            quota: quota(&document)?,
+            protocol,
+            quota: quota(&document, protocol)?,
             client_auth: choose(top, "client_auth", CLIENT_AUTHS, CLIENT_AUTH_VALUES),
             channel: choose(top, "channel", CHANNELS, CHANNEL_VALUES),
             dynamic_clients: top.flag("dynamic_clients").unwrap_or(false),
@@ -196,7 +197,7 @@ impl ClusterConfig {
         line(format_args!("name = {}", quoted(&self.name)));
         line(format_args!("f = {}", self.f));
         line(format_args!("{}", protocol_line(self.protocol)));
-        if self.quota != Quota::default() {
+        if self.quota != self.protocol.quota() {
             line(format_args!("{}", quota_lines(self.quota)));
         }
         let place = CLIENT_AUTH_VALUES.iter().position(|value| *value == self.client_auth);
@@ -270,10 +271,9 @@ fn protocol(document: &Document) -> Result<Protocol, ConfigError> {
 }
 
 /// Requests and patience have the table's defaults where the file does not say them.
-fn quota(document: &Document) -> Result<Quota, ConfigError> {
+fn quota(document: &Document, protocol: Protocol) -> Result<Quota, ConfigError> {
     let top = document.top();
-    let Quota::Exponential { minimum } = Quota::default() else { unreachable!("the default of the table") };
-    let minimum = top.number("backup_requests").unwrap_or(minimum);
+    let minimum = top.number("backup_requests").unwrap_or_else(|| protocol.quota().minimum());
     let patience = top.number("backup_patience");
     let name = top.text("backup_quota").unwrap_or(QUOTAS[0]);
     if patience.is_some() && name != "flattened" {

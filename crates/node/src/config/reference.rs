@@ -268,7 +268,7 @@ const PATIENCE: Kind = Kind::Number { min: 0, max: 64, unit: "times" };
 const IDENTITY: Kind = Kind::Number { min: 0, max: IdentityId::PINNED_MAX.0 as u64, unit: "identity" };
 
 pub(super) const PROTOCOLS: &[&str] =
-    &["pbft", "aardvark", "quorum", "zlight", "chain", "azyzzyva", "aliph", "ring", "unreplicated"];
+    &["pbft", "aardvark", "quorum", "zlight", "chain", "azyzzyva", "aliph", "r-aliph", "ring", "unreplicated"];
 pub(super) const PARTS: &[&str] =
     &["quorum", "zlight", "chain", "ring-fast", "ring-resilient", "backup(pbft)", "backup(aardvark)"];
 pub(super) const QUOTAS: &[&str] = &["exponential", "fixed", "flattened"];
@@ -291,7 +291,8 @@ const CLUSTER: &[Row] = &[
     ("protocol", Kind::Choice(PROTOCOLS), Some("\"pbft\""),
         "The protocol that orders requests. \"aardvark\" is PBFT whose primaries have to be as fast as those before \
          them. \"quorum\", \"zlight\" (or \"azyzzyva\") and \"chain\" hand over to PBFT \
-         for a while whenever something is wrong; \"aliph\" is quorum at low load, then chain, then PBFT; \"ring\", \
+         for a while whenever something is wrong; \"aliph\" is quorum at low load, then chain, then PBFT; \"r-aliph\" is aardvark, \
+         quorum and chain, and leaves what is slower than aardvark; \"ring\", \
          for big requests, has a mode of its own instead of PBFT. \
          \"unreplicated\" is one server without any protection, as a yardstick."),
     ("schedule", Kind::Schedule, Some("as `protocol` says"),
@@ -302,7 +303,8 @@ const CLUSTER: &[Row] = &[
         "How many requests a \"backup(pbft)\" or \"ring-resilient\" answers before the next part has its turn. \
          \"fixed\": always `backup_requests`. \"exponential\": twice as many each time, and again few after some \
          time. \"flattened\": the same, but the first `backup_patience` times do not double."),
-    ("backup_requests", QUOTA, Some("256"), "The fewest requests that such a part answers."),
+    ("backup_requests", QUOTA, Some("256, or 4096 with a \"backup(aardvark)\""),
+        "The fewest requests that such a part answers."),
     ("backup_patience", PATIENCE, Some("3"), "For `backup_quota = \"flattened\"`: how often the fewest are enough."),
     ("client_auth", Kind::Choice(CLIENT_AUTHS), Some("\"hybrid\""),
         "How clients prove who they are. \"hybrid\": MACs for speed and a signature, so that a client with partly \

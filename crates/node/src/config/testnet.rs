@@ -31,8 +31,8 @@ pub struct Testnet {
     pub name: String,
     /// Which protocol.
     pub protocol: Protocol,
-    /// How many requests its Backups answer, where it has several parts.
-    pub quota: Quota,
+    /// How many requests its Backups answer, where it has several parts; `None`: as [`Protocol::quota`] says.
+    pub quota: Option<Quota>,
     /// How clients authenticate.
     pub client_auth: ClientAuth,
     /// How links are protected.
@@ -61,7 +61,7 @@ impl Default for Testnet {
             addresses: Vec::new(),
             name: "bezant".to_owned(),
             protocol: Protocol::default(),
-            quota: Quota::default(),
+            quota: None,
             client_auth: ClientAuth::default(),
             channel: Channel::default(),
             dynamic_clients: false,
@@ -86,7 +86,8 @@ pub fn testnet(directory: &Path, options: &Testnet) -> Result<ClusterConfig, Tes
         .map_err(TestnetError::Cluster)?
         .with_protocol(options.protocol)
         .with_genesis(options.genesis.as_ref().map(Tree::root));
-    let cluster = Cluster { quota: options.quota, dynamic_clients: options.dynamic_clients, ..cluster };
+    let quota = options.quota.unwrap_or_else(|| options.protocol.quota());
+    let cluster = Cluster { quota, dynamic_clients: options.dynamic_clients, ..cluster };
     check(&cluster)?;
     if !NAME.accepts(&options.name) {
         return Err(TestnetError::Name);
@@ -100,7 +101,7 @@ pub fn testnet(directory: &Path, options: &Testnet) -> Result<ClusterConfig, Tes
         name: options.name.clone(),
         f,
         protocol: options.protocol,
-        quota: options.quota,
+        quota,
         client_auth: options.client_auth,
         channel: options.channel,
         dynamic_clients: options.dynamic_clients,

@@ -229,7 +229,7 @@ impl Bench {
             f: Some(f),
             name: "bench".to_owned(),
             protocol: subject.contender.protocol,
-            quota: subject.contender.quota.unwrap_or_default(),
+            quota: subject.contender.quota,
             client_auth: subject.auth.into(),
             channel: subject.channel.into(),
             durability: subject.durability.into(),

@@ -16,10 +16,12 @@
 //!   said nothing for three status intervals does not count.
 //! * Robust 3. *What a Backup does.* Four times in a status interval a replica looks at how much has been executed. It
 //!   remembers the most that was done at each load in each of the last n Backups: within two looks, and within twenty.
+//!   What a Backup expects of its primaries (Aardvark 5) it hands on to the next one.
 //! * Robust 4. *Expectations.* An instance that is no Backup stops when less than half of that was executed within two
-//!   looks, at no less load; or less than 95 % within twenty. Only what was announced and is not answered makes a load,
-//!   and nothing is expected where less than half a request waits. What takes longer, because requests are rare, is
-//!   looked at for longer: until a Backup would have executed 32, or 512.
+//!   looks, at no less load; or, within twenty, not a twentieth more: one that is no better than a Backup is not worth
+//!   while, and a Backup may have been slow itself, whose primary the next one does not have. Only what was announced
+//!   and is not answered makes a load, and nothing is expected where less than half a request waits. What takes longer,
+//!   because requests are rare, is looked at for longer: until a Backup would have executed 32, or 512.
 //! * Robust 5. *Fairness.* It also stops when the oldest request of some machine is not executed here although twice as
 //!   many others were as waited when it was announced, or wait now, and 64 besides.
 //! * Robust 6. Whoever finds so stops (Switch 2). No client takes part in that or in the switch (Switch 3).
@@ -66,7 +68,8 @@ mod worth;
 use super::composite::Composite;
 use super::running::Running;
 use crate::ids::Principal;
-use crate::registry::{ReplicaTimer, Speaker};
+use crate::protocols::aardvark::Watch;
+use crate::registry::{Instance, ReplicaTimer, Speaker};
 use crate::rejection::Rejection;
 use crate::service::Service;
 use crate::stop::StopReason;
@@ -86,12 +89,26 @@ const SILENT_INTERVALS: u64 = 3;
 pub(super) struct Robust {
     machines: Machines,
     worth: Worth,
+    /// What the last Backup expected of its primaries, while none runs.
+    watch: Option<Watch>,
 }
 
 impl Robust {
     /// Among n replicas.
     pub(super) fn new(n: usize) -> Self {
-        Self { machines: Machines::default(), worth: Worth::new(n) }
+        Self { machines: Machines::default(), worth: Worth::new(n), watch: None }
+    }
+
+    /// Robust 3. An instance is over.
+    pub(super) fn keep_watch(&mut self, of: &mut Instance<impl Service>) {
+        self.watch = of.take_watch().or(self.watch.take());
+    }
+
+    /// The same. One is opened.
+    pub(super) fn hand_on_watch(&mut self, to: &mut Instance<impl Service>) {
+        if let Some(watch) = self.watch.take() {
+            self.watch = to.resume_watch(watch);
+        }
     }
 
     /// What is true between steps.

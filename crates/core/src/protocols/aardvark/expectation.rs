@@ -10,6 +10,10 @@ const BEGINS_HALVES: u64 = 1;
 const GRACE_HALVES: u64 = 5;
 /// A view is expected to do nine tenths of what others did.
 const EXPECTED_OF_TEN: u64 = 9;
+/// Looks in a row with less than half of what is expected that end a view which has just begun.
+const SLOW_LOOKS: u32 = 2;
+/// Requests in a look, according to what is expected, in which half as many say something.
+const LOOK_REQUESTS: u128 = 32;
 /// What is expected grows by a hundredth with each turn: in millionths.
 const RAISE: u64 = 1_010_000;
 const MILLION: u64 = 1_000_000;
@@ -28,6 +32,11 @@ pub(super) struct Expectation {
     /// By how much what is expected has grown since the grace, in millionths.
     raised: u64,
     turn: Turn,
+    /// Since the last look; how many were slow in a row; and whether the last view may not be ended by them, nor this.
+    look: Turn,
+    slow_looks: u32,
+    is_patient: bool,
+    ended_by_looks: bool,
 }
 
 /// What happens in a turn.
@@ -75,7 +84,18 @@ impl Turn {
 impl Expectation {
     pub(super) fn new(n: usize) -> Self {
         let (views, view, turn) = (VecDeque::with_capacity(n), Rates::default(), Turn::default());
-        Self { views, n, view, since: Instant(0), raised: MILLION, turn }
+        Self {
+            views,
+            n,
+            view,
+            since: Instant(0),
+            raised: MILLION,
+            turn,
+            look: turn,
+            slow_looks: 0,
+            is_patient: false,
+            ended_by_looks: false,
+        }
     }
 
     pub(super) fn entered(&mut self, now: Instant) {
@@ -86,24 +106,56 @@ impl Expectation {
         self.views.push_back(core::mem::take(&mut self.view));
         self.since = now;
         self.raised = MILLION;
-        self.turn = self.turn.next(now);
+        self.is_patient = core::mem::take(&mut self.ended_by_looks);
+        self.pause(now);
     }
 
-    /// The turn is void.
+    /// Turn and look are void.
     pub(super) fn pause(&mut self, now: Instant) {
         self.turn = self.turn.next(now);
+        self.look = self.look.next(now);
+        self.slow_looks = 0;
     }
 
-    pub(super) const fn executed(&mut self) {
-        self.turn.executed = self.turn.executed.saturating_add(1);
+    pub(super) fn executed(&mut self) {
+        for stretch in [&mut self.turn, &mut self.look] {
+            stretch.executed = stretch.executed.saturating_add(1);
+        }
     }
 
     pub(super) fn batch(&mut self, requests: usize) {
-        self.turn.batch = self.turn.batch.max(requests as u64);
+        for stretch in [&mut self.turn, &mut self.look] {
+            stretch.batch = stretch.batch.max(requests as u64);
+        }
     }
 
     pub(super) fn waiting(&mut self, now: Instant, requests: usize) {
-        self.turn.waiting(now, requests as u64);
+        for stretch in [&mut self.turn, &mut self.look] {
+            stretch.waiting(now, requests as u64);
+        }
+    }
+
+    fn lasts(&self, now: Instant, view_timeout: Duration, halves: u64) -> bool {
+        now - self.since >= Duration(view_timeout.0.saturating_mul(halves) / 2)
+    }
+
+    /// A look ends. Whether the view, which has just begun, has failed.
+    pub(super) fn look(&mut self, now: Instant, view_timeout: Duration) -> bool {
+        let ended = self.look.ended(now);
+        let took = now - self.look.began;
+        self.look = self.look.next(now);
+        if self.is_patient || self.lasts(now, view_timeout, BEGINS_HALVES) {
+            return false;
+        }
+        let Some((rate, at_best)) = ended.filter(|(rate, _)| rate.is_busy()) else { return false };
+        let known = self.views.iter().map(|view| view.with_no_more_than(rate.load));
+        let yardstick = u128::from(known.max().unwrap_or_default());
+        let says_something = yardstick * u128::from(took.0) / u128::from(1_000 * MILLION) >= LOOK_REQUESTS;
+        let is_slow = says_something && u128::from(at_best) * 2 < yardstick;
+        self.slow_looks = if is_slow { self.slow_looks + 1 } else { 0 };
+        let has_failed = self.slow_looks == SLOW_LOOKS;
+        self.ended_by_looks |= has_failed;
+        has_failed
     }
 
     /// A turn ends. Whether the view has failed in it.
@@ -113,12 +165,11 @@ impl Expectation {
         let views = self.views.iter().chain([&self.view]);
         let yardstick = views.map(|view| view.with_no_more_than(rate.load)).max().unwrap_or_default();
         self.view.note(rate);
-        let lasts = |halves: u64| now - self.since >= Duration(view_timeout.0.saturating_mul(halves) / 2);
-        if !lasts(BEGINS_HALVES) || !rate.is_busy() {
+        if !self.lasts(now, view_timeout, BEGINS_HALVES) || !rate.is_busy() {
             return false;
         }
         let expected = u128::from(yardstick) * u128::from(EXPECTED_OF_TEN * self.raised) / u128::from(10 * MILLION);
-        if lasts(GRACE_HALVES) {
+        if self.lasts(now, view_timeout, GRACE_HALVES) {
             self.raised = (self.raised * RAISE / MILLION).min(RAISED_MAX);
         }
         // Whoever was never faster than now has had its turn as well.
@@ -169,6 +220,26 @@ mod tests {
         watched.view();
         // Ten turns of grace; 0.9 · 1.01^11 is more than one.
         assert_eq!(watched.turns(99, 100, 1_000), Some(10 + 11));
+    }
+
+    #[test]
+    fn a_view_that_begins_with_less_than_half_fails_at_once_but_not_the_one_after_it() {
+        let mut watched = Watched::new();
+        watched.view();
+        assert_eq!(watched.turns(5, 100, 1_000), None);
+        // In a look as much as in a turn: five times as fast as before.
+        for (executed, fails_in) in [(90, Some(2)), (90, None), (90, Some(2)), (110, None)] {
+            watched.view();
+            let mut looks = 1..=5;
+            let found = looks.find(|_| {
+                watched.expectation.waiting(watched.now, 100);
+                watched.now += Duration(TURN / 5);
+                watched.expectation.look.executed += 1_000 * executed;
+                watched.expectation.batch(100);
+                watched.expectation.look(watched.now, TIMEOUT)
+            });
+            assert_eq!(found, fails_in);
+        }
     }
 
     #[test]

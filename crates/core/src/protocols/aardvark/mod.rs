@@ -26,7 +26,9 @@
 //!   view may fail: where less than half a request waits nothing is expected; and of what waits a batch counts as
 //!   executed. After two and a half view time-outs, its grace, every busy turn raises what is expected by a hundredth.
 //!   At four times what was ever done a busy view fails, whatever that was: so every busy view fails in the end. A
-//!   primary that begins its view anew goes on where it was.
+//!   primary that begins its view anew goes on where it was. In its first two turns a view fails as well if in two
+//!   looks in a row, of a fifth of a turn each, less than half of that was executed: but not where the view before it
+//!   failed for this.
 //! * Aardvark 6. Whoever finds that the view has failed says so in a STATUS, now and after each of the next two turns.
 //!   When f others have said it of the same view within three turns it leaves (PBFT 7), and then all do. No correct
 //!   replica leaves alone for this unless a liar says that it agrees: who has left does not vote, and falls behind.
@@ -35,8 +37,8 @@
 //! PBFT is, whenever a replica leaves a view. Clocks decide nothing else here.
 //!
 //! # Why it is live
-//! No view fails by expectations in its first two turns, which is half of the time-out of a view; and where nothing was
-//! executed in the last n views nothing is expected. So what is expected comes down with the views that do not meet it,
+//! Of two views that follow one another at least one does not fail by expectations in its first two turns, which is
+//! half of the time-out of a view; and where nothing was executed in the last n views nothing is expected. So what is expected comes down with the views that do not meet it,
 //! and after n of them a view with a correct primary in which PBFT would be live is left in peace for long. To leave a
 //! view in which something was executed because it was slow is no suspicion: it does not double the time-out. f liars
 //! cannot end a view: that takes a correct replica that has seen it fail by the same rule. A primary that is slow or
@@ -53,11 +55,12 @@
 //! * There a view lasts as long as it is fast enough, however little there is to do: when load falls, view follows
 //!   view. Here what waits is counted. It is more if the primary is slow, so a turn is compared with those in which no
 //!   more waited.
-//! * A view has half a time-out to begin: what the change itself costs says nothing about its primary. From then on,
+//! * A view has half a time-out to begin: what the change itself costs says little about its primary. From then on,
 //!   and not only after its grace, it has to do nine tenths: else a slow primary would have its grace each time.
 //! * The paper measures throughput between checkpoints, and raises what it expects with each. Here it is by time: a
 //!   primary that is too slow to ever reach a checkpoint must not be judged late.
-//! * What a replica expects is local, and forgotten when it starts again.
+//! * What a replica expects is local, and forgotten when it starts again. In a composition that takes turns with other
+//!   instances, a Backup hands it on to the next one ([`crate::compositions::robust`]).
 //! * The paper has clients sign. Here they do where the cluster says so ([`crate::cluster::ClientAuth`]).
 //! * The paper says that the primary is to be fair to each client, and not how one sees that. Here a request is left
 //!   out that has waited longest of all, for a turn, and for the next as well although it was passed on.
@@ -79,8 +82,11 @@ use crate::ids::ReplicaId;
 use crate::machine::Step;
 use crate::time::{Duration, Instant};
 
-/// Turns in a view time-out: how often a view is looked at.
+/// Turns in a view time-out: how often a view is judged.
 const TURNS: u64 = 4;
+
+/// Looks in a turn: how often a view is looked at that has just begun.
+const LOOKS: u64 = 5;
 
 /// Turns in which a primary has to propose something: a request that it lacks and its proposal cross the network in
 /// them, which a correct primary may need more than one turn for.
@@ -131,7 +137,7 @@ impl Failed {
 
 /// What a replica has seen of its primary. See the [module](self).
 #[derive(Clone, Debug)]
-pub(in crate::protocols) struct Watch {
+pub(crate) struct Watch {
     expectation: Expectation,
     /// When the primary last proposed something, or had nothing to propose, or the view began.
     heard: Instant,
@@ -139,6 +145,10 @@ pub(in crate::protocols) struct Watch {
     primary: Option<ReplicaId>,
     /// Why this replica finds that the view has failed, and in how many more turns it says so.
     failed: Option<(Failed, usize)>,
+    /// Whether that is to be said now.
+    is_to_complain: bool,
+    /// Looks in this turn.
+    looks: u64,
     /// Which others say so, in this turn and in those before it: bit i stands for replica i.
     complaints: [u64; COMPLAINT_TURNS],
     /// Whether the view has executed anything.
@@ -155,23 +165,47 @@ pub(in crate::protocols) struct Watch {
 impl Watch {
     /// Among n replicas.
     pub(in crate::protocols) fn new(n: usize) -> Self {
+        Self::with(Expectation::new(n), 2 * (n - 1) + BATCHES_BEFORE)
+    }
+
+    fn with(expectation: Expectation, before: usize) -> Self {
         Self {
-            expectation: Expectation::new(n),
+            expectation,
             heard: Instant(0),
             primary: None,
             failed: None,
+            is_to_complain: false,
+            looks: 0,
             complaints: [0; COMPLAINT_TURNS],
             has_executed: false,
             first_ticket: 0,
             passed_on: None,
             proposals: 0,
-            before: 2 * (n - 1) + BATCHES_BEFORE,
+            before,
         }
     }
 
-    /// How long a turn is: how often [`Self::judge`] is to be asked.
-    pub(in crate::protocols) const fn turn(view_timeout: Duration) -> Duration {
+    /// Goes on in another instance, with what is expected and nothing else.
+    pub(in crate::protocols) fn resumed(self) -> Self {
+        Self::with(self.expectation, self.before)
+    }
+
+    const fn turn(view_timeout: Duration) -> Duration {
         Duration(view_timeout.0 / TURNS)
+    }
+
+    /// How often [`Self::look`] is to be asked.
+    pub(in crate::protocols) const fn look_interval(view_timeout: Duration) -> Duration {
+        Duration(view_timeout.0 / (TURNS * LOOKS))
+    }
+
+    /// Aardvark 5, while the view begins. Whether a turn is over: then it is to be [judged](Self::judge).
+    pub(in crate::protocols) fn look(&mut self, now: Instant, view_timeout: Duration) -> bool {
+        if self.expectation.look(now, view_timeout) {
+            (self.failed, self.is_to_complain) = (Some((Failed::Slow, COMPLAINT_TURNS - 1)), true);
+        }
+        self.looks = (self.looks + 1) % LOOKS;
+        self.looks == 0
     }
 
     /// A view begins. If its primary led the last one as well, that one goes on: it gets no grace by beginning anew.
@@ -180,7 +214,7 @@ impl Watch {
         if self.primary.replace(primary) == Some(primary) {
             return self.pause(now);
         }
-        (self.has_executed, self.failed) = (false, None);
+        (self.has_executed, self.failed, self.is_to_complain) = (false, None, false);
         (self.heard, self.passed_on, self.proposals) = (now, None, 0);
         self.expectation.entered(now);
     }
@@ -209,7 +243,7 @@ impl Watch {
     }
 
     /// A request that waited here was executed.
-    pub(in crate::protocols) const fn executed(&mut self) {
+    pub(in crate::protocols) fn executed(&mut self) {
         self.has_executed = true;
         self.expectation.executed();
     }
@@ -227,6 +261,11 @@ impl Watch {
     /// Another replica says that the view has failed.
     pub(in crate::protocols) const fn complained(&mut self, from: ReplicaId) {
         self.complaints[0] |= 1 << from.0;
+    }
+
+    /// Aardvark 6: why to say now that the view has failed, if it has.
+    pub(in crate::protocols) fn complaint(&mut self) -> Option<Failed> {
+        core::mem::take(&mut self.is_to_complain).then(|| self.failed()).flatten()
     }
 
     /// Why this replica finds that the view has failed, if it does.
@@ -268,6 +307,7 @@ impl Watch {
         };
         let still = self.failed.and_then(|(failed, turns)| Some((failed, turns.checked_sub(1)?)));
         self.failed = found.map(|found| (found, COMPLAINT_TURNS - 1)).or(still);
+        self.is_to_complain = self.failed.is_some();
         self.complaints.rotate_right(1);
         self.complaints[0] = 0;
     }

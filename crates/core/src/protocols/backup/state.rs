@@ -115,6 +115,11 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         &self.order
     }
 
+    /// The same.
+    pub(crate) const fn order_mut(&mut self) -> &mut O {
+        &mut self.order
+    }
+
     /// Whether it hands on after k requests.
     pub(super) const fn is_limited(&self) -> bool {
         self.what.hands_on()

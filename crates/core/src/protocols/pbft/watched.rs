@@ -9,35 +9,60 @@ use crate::protocols::total_order::OrderEffect;
 use core::ops::Bound;
 
 impl Pbft {
+    /// What is expected of primaries: this instance is over.
+    pub(crate) const fn take_watch(&mut self) -> Option<Watch> {
+        self.watch.take()
+    }
+
+    /// Goes on expecting that, if it is watched. It has not begun yet. Returns what it has no use for.
+    pub(crate) fn resume_watch(&mut self, watch: Watch) -> Option<Watch> {
+        match &mut self.watch {
+            Some(own) => *own = watch.resumed(),
+            None => return Some(watch),
+        }
+        None
+    }
+
     /// The first turn begins.
     pub(super) fn start_watch(&mut self, context: &mut Ctx<'_>) {
         if let Some(watch) = &mut self.watch {
             watch.entered(context.now, self.replicas.primary(self.view));
-            let turn = Watch::turn(context.cluster.limits.view_timeout);
-            context.push(OrderEffect::SetTimer(PbftTimer::Watch, context.now + turn));
+            let look = Watch::look_interval(context.cluster.limits.view_timeout);
+            context.push(OrderEffect::SetTimer(PbftTimer::Watch, context.now + look));
         }
     }
 
-    /// A turn is over.
+    /// Time to look at the view; and perhaps its turn is over.
     pub(super) fn on_watch_timeout(&mut self, context: &mut Ctx<'_>) {
         let behind = self.is_behind();
         let waits_for_primary = self.waits_for_primary();
         let view_timeout = self.view_timeout(context);
         let Some(watch) = &mut self.watch else { return };
-        let turn = Watch::turn(context.cluster.limits.view_timeout);
-        context.push(OrderEffect::SetTimer(PbftTimer::Watch, context.now + turn));
-        if self.phase != Phase::Normal || behind {
-            return watch.pause(context.now);
+        let look = Watch::look_interval(context.cluster.limits.view_timeout);
+        context.push(OrderEffect::SetTimer(PbftTimer::Watch, context.now + look));
+        let is_blind = self.phase != Phase::Normal || behind;
+        if is_blind {
+            watch.pause(context.now);
+        }
+        let is_turn = watch.look(context.now, view_timeout);
+        if is_blind {
+            return;
+        }
+        if !is_turn {
+            return self.complain(context);
         }
         let oldest = self.pool.oldest_unproposed().map(|(_, request)| request.digest());
         watch.judge(context.now, view_timeout, waits_for_primary, oldest);
-        let failed = watch.failed();
         self.watch_oldest(context);
-        if let Some(failed) = failed {
-            context.step(failed.step());
-            self.send_status(context);
-            self.leave_failed(context);
-        }
+        self.complain(context);
+    }
+
+    /// Aardvark 6. Says that the view has failed, if it is time to.
+    fn complain(&mut self, context: &mut Ctx<'_>) {
+        let Some(failed) = self.watch.as_mut().and_then(Watch::complaint) else { return };
+        context.step(failed.step());
+        self.send_status(context);
+        self.leave_failed(context);
     }
 
     /// Aardvark 6. Another replica says of this view that it has failed.
