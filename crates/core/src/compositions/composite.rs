@@ -2,8 +2,8 @@
 
 use super::early::Early;
 use super::jump::Jump;
-use super::robust::Robust;
 use super::resumed::{FIRST, tells_its_opening};
+use super::robust::Robust;
 use crate::checkpoint::Evidence;
 use crate::cluster::Cluster;
 use crate::compositions::Running;

@@ -75,9 +75,7 @@ impl Protocol {
             Self::Chain => const { Schedule::of(&[Part::Chain, BACKUP]) },
             Self::Aliph => const { Schedule::of(&[Part::Quorum, Part::Chain, BACKUP]) },
             // What a Backup does must be known before anything is measured by it.
-            Self::RAliph => {
-                const { Schedule::of(&[Part::Backup(Order::Aardvark), Part::Quorum, Part::Chain]) }
-            }
+            Self::RAliph => const { Schedule::of(&[Part::Backup(Order::Aardvark), Part::Quorum, Part::Chain]) },
             Self::Ring => const { Schedule::of(&[Part::RingFast, Part::RingResilient, BACKUP]) },
             Self::Schedule(schedule) => schedule,
             Self::Unreplicated => const { Schedule::of(&[Part::Unreplicated]) },

@@ -29,6 +29,8 @@ pub enum Needs {
     OneOf(&'static [Part]),
     /// Clients that nobody has named.
     Strangers,
+    /// Instances that are measured by their Backups.
+    Robust,
 }
 
 impl Needs {
@@ -40,6 +42,7 @@ impl Needs {
             Self::OneOf(parts) if protocol == Protocol::Unreplicated => parts.contains(&Part::Backup(Order::Pbft)),
             Self::OneOf(parts) => protocol.schedule().parts().iter().any(|part| parts.contains(part)),
             Self::Strangers => protocol.lets_clients_join(),
+            Self::Robust => protocol.is_robust(),
         }
     }
 }
@@ -198,6 +201,8 @@ adversaries! {
     OddPaths => "odd-paths", Client, Nothing, InsteadOf(300);
     /// A replica that finds every view failed.
     Complainer => "complainer", Replicas, OneOf(AARDVARK), InsteadOf(600);
+    /// A client that announces what it never asks for, and says of nothing that it was answered (abs-K22).
+    FeedbackLies => "feedback-lies", Client, Robust, InsteadOf(600);
 }
 
 impl Adversary {

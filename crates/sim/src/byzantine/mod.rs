@@ -19,6 +19,7 @@ mod exclude;
 mod false_stop;
 mod false_tail;
 mod false_testimony;
+mod feedback_lies;
 mod fickle_primary;
 mod flood;
 mod forge;

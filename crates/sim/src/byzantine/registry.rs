@@ -2,11 +2,11 @@
 
 use super::{
     Adversary, Behaviour, ClientBehaviour, abort_equivocation, bogus_proof, chain_substitute, complainer,
-    cross_instance, different_proofs, equivocate, exclude, false_stop, false_tail, false_testimony, fickle_primary,
-    flood, join_flood, lopsided_client, lying_transfer, many_sessions, member_replay, mutate, nobodys_requests,
-    odd_client, odd_paths, panic_storm, partial_macs, references, replay, ring_forger, selective_checkpoint,
-    session_flood, silent, skewed_time, slow, slow_hop, split_order, spoilt_macs, takeover, unasked_bodies,
-    view_change_liar, withheld_body, wrong_checkpoint, wrong_reply,
+    cross_instance, different_proofs, equivocate, exclude, false_stop, false_tail, false_testimony, feedback_lies,
+    fickle_primary, flood, join_flood, lopsided_client, lying_transfer, many_sessions, member_replay, mutate,
+    nobodys_requests, odd_client, odd_paths, panic_storm, partial_macs, references, replay, ring_forger,
+    selective_checkpoint, session_flood, silent, skewed_time, slow, slow_hop, split_order, spoilt_macs, takeover,
+    unasked_bodies, view_change_liar, withheld_body, wrong_checkpoint, wrong_reply,
 };
 use crate::rng::Rng;
 use bezant_core::ids::ReplicaId;
@@ -59,7 +59,8 @@ pub(super) fn behaviour(adversary: Adversary, rng: &mut Rng) -> Option<Box<dyn B
         | Adversary::LopsidedClient
         | Adversary::JoinFlood
         | Adversary::Takeover
-        | Adversary::SessionFlood => return None,
+        | Adversary::SessionFlood
+        | Adversary::FeedbackLies => return None,
     })
 }
 
@@ -81,6 +82,7 @@ pub(super) fn client_behaviour(
         Adversary::Takeover => Some(Box::new(takeover::Takeover)),
         Adversary::References => Some(Box::new(references::ForReferences::new(rng, liars))),
         Adversary::SessionFlood => Some(Box::new(session_flood::SessionFlood::new(rng))),
+        Adversary::FeedbackLies => Some(Box::new(feedback_lies::FeedbackLies::new(rng))),
         _ => None,
     }
 }

@@ -180,7 +180,7 @@ mod tests {
         for session in 0..MACHINES_MAX as u32 {
             assert!(machines.hear(Instant(0), &said(machine(1, session), u32::MAX, 1), 0));
         }
-        assert!(!machines.hear(Instant(0), &said(machine(1, u32::MAX), 1, 1), 0), "it has all the room");
+        assert!(!machines.hear(Instant(0), &said(machine(1, u32::MAX - 1), 1, 1), 0), "it has all the room");
         assert!(machines.hear(Instant(0), &said(machine(0, 3), 1, 1), 0));
         assert!(machines.machines.contains_key(&machine(0, 3)));
         machines.check_invariants();

@@ -189,7 +189,7 @@ mod tests {
         watched.waiting = 0;
         assert_eq!(watched.looks(99, 0), None, "nobody asks");
         watched.waiting = 800;
-        assert_eq!(watched.looks(99, 400), Some(1));
+        assert_eq!(watched.looks(99, 400), Some(2));
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod effects;
 mod explore;
 mod load;
 mod queries;
+mod robust;
 mod run;
 mod script;
 

@@ -1,0 +1,168 @@
+//! Robust compositions: what their instances are left for, and what they are not left for.
+
+use crate::cluster::{ClientAuth, Cluster, Limits};
+use crate::ids::{ClientId, InstanceId, Principal, Timestamp};
+use crate::notice::Notice;
+use crate::registry::Message;
+use crate::rejection::Rejection;
+use crate::schedule::{Order, Part, Protocol, Quota, Schedule};
+use crate::services::Counter;
+use crate::stop::StopReason;
+use crate::switching::{Feedback, Switch, SwitchMessage};
+use crate::testing::net::{Net, c, cluster, r};
+
+/// Clients that ask all the time, so few that they do not crowd Quorum.
+const CLIENTS: usize = 3;
+/// Microseconds between two looks.
+const LOOK: u64 = 50_000;
+/// Microseconds until a request is answered where nobody is slow.
+const FAST: u64 = 1_000;
+
+/// `backup(aardvark)`, `quorum`, in turns; Backups of so many requests.
+fn net(k: u64) -> Net<Counter> {
+    let schedule = Schedule::new(&[Part::Backup(Order::Aardvark), Part::Quorum]).unwrap();
+    let protocol = Protocol::Schedule(schedule);
+    let quota = Quota::Fixed(k);
+    let cluster = Cluster { protocol, quota, ..cluster(4, ClientAuth::Hybrid, Limits::default()) };
+    Net::of(cluster, 1 + CLIENTS as u32, |_| Counter::default())
+}
+
+fn client(session: usize) -> ClientId {
+    let Principal::Client(client) = c(session as u32) else { unreachable!() };
+    client
+}
+
+/// A machine tells all replicas that so many of its requests wait, the oldest of this client and number.
+fn announce(net: &mut Net<Counter>, machine: usize, waiting: u32, timestamp: u64) {
+    let oldest = (waiting > 0).then_some((client(machine).session, Timestamp(timestamp)));
+    let message = SwitchMessage::Feedback(Feedback { machine: client(machine), waiting, oldest });
+    let said = Message::Switch(Switch { instance: InstanceId(1), message });
+    (0..4).for_each(|id| net.forge(c(machine as u32), r(id), said.clone()));
+    net.settle();
+}
+
+/// For so many looks the clients ask, and are answered so many microseconds later; as long as an instance runs.
+fn ask(net: &mut Net<Counter>, looks: u64, later: u64) {
+    let (until, instance) = (net.now.0 + looks * LOOK, net.hosts[0].replica.instance());
+    while net.now.0 < until && net.hosts[0].replica.instance() == instance {
+        (0..CLIENTS).for_each(|session| net.submit(session, &Counter::add(1), false));
+        let asked = net.clients[0].asked().unwrap().0;
+        let requests = core::mem::take(&mut net.in_flight);
+        announce(net, 0, CLIENTS as u32, asked);
+        net.in_flight.extend(requests);
+        net.round();
+        let proposals = core::mem::take(&mut net.in_flight);
+        net.pass(later - 10 * CLIENTS as u64);
+        net.in_flight.extend(proposals);
+        net.settle();
+        assert_eq!(core::mem::take(&mut net.completed).len(), CLIENTS, "each is answered");
+    }
+}
+
+/// Who has stopped for this reason.
+fn stopped_for(net: &Net<Counter>, reason: StopReason) -> usize {
+    let is_it = |notice: &Notice| matches!(notice, Notice::Stopped { reason: of, .. } if *of == reason);
+    (0..4).filter(|id| net.noticed(*id, is_it)).count()
+}
+
+/// Runs until the Backup with which the composition begins is over, after so many requests, answered so much later.
+fn measured(k: u64, later: u64) -> Net<Counter> {
+    let mut net = net(k);
+    ask(&mut net, 1_000, later);
+    assert_eq!(net.hosts[0].replica.instance(), InstanceId(2), "the Backup comes to its end");
+    net
+}
+
+#[test]
+fn abs_k3_an_instance_that_does_less_than_half_of_what_a_backup_did_is_left_in_three_looks() {
+    let mut net = measured(600, FAST);
+    ask(&mut net, 10, FAST);
+    assert_eq!(net.hosts[0].replica.instance(), InstanceId(2), "as fast as a Backup");
+    let from = net.now;
+    ask(&mut net, 10, 5 * FAST / 2);
+    assert_eq!(net.hosts[0].replica.instance(), InstanceId(3));
+    assert!(net.now.0 - from.0 <= 3 * LOOK + 3 * FAST, "it took {} µs", net.now.0 - from.0);
+    assert!(stopped_for(&net, StopReason::SlowerThanABackup) >= 2, "f+1 have seen it");
+    assert_eq!(net.said(c(0), "PANIC").len(), 0, "no client takes part");
+}
+
+#[test]
+fn an_instance_that_is_no_better_than_a_backup_is_left_after_twenty_looks() {
+    let mut net = measured(1_100, 3 * FAST);
+    ask(&mut net, 18, 3 * FAST);
+    assert_eq!(net.hosts[0].replica.instance(), InstanceId(2), "they have not looked often enough");
+    ask(&mut net, 3, 3 * FAST);
+    assert_eq!(net.hosts[0].replica.instance(), InstanceId(3));
+    assert!(stopped_for(&net, StopReason::SlowerThanABackup) >= 2);
+    let mut net = measured(1_100, 3 * FAST);
+    ask(&mut net, 50, 27 * FAST / 10);
+    assert_eq!(net.hosts[0].replica.instance(), InstanceId(2), "it is better");
+}
+
+#[test]
+fn nothing_is_expected_where_nobody_says_that_he_waits() {
+    let mut net = measured(600, FAST);
+    announce(&mut net, 0, 0, 0);
+    net.pass(200 * LOOK);
+    assert_eq!(net.hosts[0].replica.instance(), InstanceId(2), "all are content");
+    announce(&mut net, 0, CLIENTS as u32, 1);
+    net.pass(200 * LOOK);
+    assert_eq!(net.hosts[0].replica.instance(), InstanceId(3), "and now they are not, in whatever else runs");
+}
+
+#[test]
+fn abs_k22_who_says_that_much_waits_makes_nothing_fail_that_no_backup_has_done() {
+    let mut net = net(40);
+    for _ in 0..20 {
+        ask(&mut net, 1, FAST);
+        announce(&mut net, CLIENTS, u32::MAX, u64::MAX);
+    }
+    assert_eq!(stopped_for(&net, StopReason::SlowerThanABackup), 0, "the Backup was too short to be measured");
+}
+
+#[test]
+fn a_request_that_is_announced_and_never_served_ends_an_instance_that_serves_others() {
+    let mut net = measured(600, FAST);
+    announce(&mut net, CLIENTS, 1, 7);
+    ask(&mut net, 3, FAST / 4);
+    assert!(stopped_for(&net, StopReason::LeftOut) >= 2);
+    assert_eq!(net.hosts[0].replica.instance(), InstanceId(3));
+}
+
+/// abs-P1 and Aardvark 5: otherwise each Backup would be as slow as its first primary wants, for as long as a view that
+/// nothing is known of.
+#[test]
+fn a_backup_hands_on_what_it_expects_to_the_next_one() {
+    let mut net = measured(1_100, 3 * FAST);
+    (0..4).for_each(|id| {
+        let message = SwitchMessage::Panic(crate::switching::Panic { client: client(0), timestamp: Timestamp(1) });
+        net.forge(c(0), r(id), Message::Switch(Switch { instance: InstanceId(2), message }));
+    });
+    net.settle();
+    assert_eq!(net.hosts[0].replica.instance(), InstanceId(3));
+    let first = net.views();
+    ask(&mut net, 10, 12 * FAST);
+    assert!(net.views().iter().all(|view| *view > first[0]), "{:?}", net.views());
+}
+
+#[test]
+fn feedback_is_heard_where_it_matters_and_of_its_own_machine_only() {
+    let mut net = net(600);
+    let said = |machine: ClientId, waiting: u32, oldest| {
+        let message = SwitchMessage::Feedback(Feedback { machine, waiting, oldest });
+        Message::Switch(Switch { instance: InstanceId(1), message })
+    };
+    let other = ClientId { identity: crate::ids::IdentityId(9), session: 0 };
+    net.forge(c(0), r(1), said(other, 0, None));
+    net.forge(c(0), r(1), said(client(0), 0, Some((0, Timestamp(1)))));
+    net.forge(c(0), r(1), said(client(0), 1, None));
+    net.forge(r(2), r(1), said(client(0), 0, None));
+    net.settle();
+    assert_eq!(net.rejected(1, c(0), Rejection::WrongSender), 1);
+    assert_eq!(net.rejected(1, c(0), Rejection::Malformed), 2);
+    let cluster = Cluster { protocol: Protocol::Aliph, ..net.cluster };
+    let mut net: Net<Counter> = Net::of(cluster, 1, |_| Counter::default());
+    net.forge(c(0), r(1), said(client(0), 0, None));
+    net.settle();
+    assert_eq!(net.rejected(1, c(0), Rejection::Unsolicited), 1);
+}
