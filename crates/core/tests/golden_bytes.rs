@@ -34,7 +34,7 @@ use bezant_core::registry::{InstanceRecord, LogRecord, Message};
 use bezant_core::service::Proposal;
 use bezant_core::switching::certificate::{Prepared, Stable};
 use bezant_core::switching::{
-    AbortReport, Bodies, Certificates, ClaimedProof, Fetch, HistoryRecord, Panic, Switch, SwitchMessage,
+    AbortReport, Bodies, Certificates, ClaimedProof, Feedback, Fetch, HistoryRecord, Panic, Switch, SwitchMessage,
 };
 use bezant_core::time::Instant;
 use bezant_core::wire::Wire;
@@ -47,6 +47,7 @@ use std::sync::Arc;
 const INSTANCE: InstanceId = InstanceId(1);
 const VIEW: View = View(2);
 const SEQUENCE: Sequence = Sequence(3);
+const FEEDBACK: Feedback = Feedback { machine: CLIENT, waiting: 2, oldest: Some((6, Timestamp(9))) };
 const CLIENT: ClientId = ClientId { identity: IdentityId(4), session: 5 };
 const TIMESTAMP: Timestamp = Timestamp(6);
 const DIGEST: Digest = Digest([0xd1; 32]);
@@ -293,6 +294,7 @@ fn switches() -> Vec<(&'static str, Message)> {
         ("ANCHOR", SwitchMessage::Anchor(boundary)),
         ("LOST", SwitchMessage::Lost(Instant(8))),
         ("HERE", SwitchMessage::Here(Instant(8))),
+        ("FEEDBACK", SwitchMessage::Feedback(FEEDBACK)),
     ];
     let say = |message| Message::Switch(Switch { instance: INSTANCE, message });
     statements.into_iter().map(|(name, message)| (name, say(message))).collect()

@@ -303,8 +303,9 @@ const CLUSTER: &[Row] = &[
         "How many requests a \"backup(pbft)\" or \"ring-resilient\" answers before the next part has its turn. \
          \"fixed\": always `backup_requests`. \"exponential\": twice as many each time, and again few after some \
          time. \"flattened\": the same, but the first `backup_patience` times do not double."),
-    ("backup_requests", QUOTA, Some("256, or 4096 with a \"backup(aardvark)\""),
-        "The fewest requests that such a part answers."),
+    ("backup_requests", QUOTA, Some("256"),
+        "The fewest requests that such a part answers. Where a \"backup(aardvark)\" measures the other parts it has to \
+         last: there it is 4096 if you do not say it."),
     ("backup_patience", PATIENCE, Some("3"), "For `backup_quota = \"flattened\"`: how often the fewest are enough."),
     ("client_auth", Kind::Choice(CLIENT_AUTHS), Some("\"hybrid\""),
         "How clients prove who they are. \"hybrid\": MACs for speed and a signature, so that a client with partly \

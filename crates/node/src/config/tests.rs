@@ -172,6 +172,10 @@ fn quotas_are_read_and_written() {
         config.quota
     };
     assert_eq!(quota(""), Quota::default());
+    let robust = good().replace(NAMED, "protocol = \"r-aliph\"");
+    let robust = ClusterConfig::parse("cluster.toml", &robust).unwrap();
+    assert_eq!(robust.quota, Quota::Exponential { minimum: 4_096 });
+    assert_eq!(ClusterConfig::parse("cluster.toml", &robust.to_toml()).unwrap(), robust);
     assert_eq!(quota("backup_quota = \"fixed\"\nbackup_requests = 1"), Quota::Fixed(1));
     assert_eq!(quota("backup_requests = 8"), Quota::Exponential { minimum: 8 });
     assert_eq!(quota("backup_quota = \"flattened\""), Quota::Flattened { minimum: 256, patience: 3 });
