@@ -72,6 +72,8 @@ reasons! {
     PassedOver => "passed_over", "the sequencer passes a request over";
     /// A Backup would have executed more (Robust 4).
     SlowerThanABackup => "slower_than_a_backup", "it is slower than a Backup";
+    /// There is far more to do than any Backup had that was measured (Robust 4).
+    Unmeasured => "unmeasured", "no Backup was measured with so much to do";
     /// Others are served, and one request is not (Robust 5).
     LeftOut => "left_out", "a request is left out";
     /// A client asks again and again for what it was answered.

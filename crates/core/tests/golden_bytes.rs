@@ -47,7 +47,7 @@ use std::sync::Arc;
 const INSTANCE: InstanceId = InstanceId(1);
 const VIEW: View = View(2);
 const SEQUENCE: Sequence = Sequence(3);
-const FEEDBACK: Feedback = Feedback { machine: CLIENT, waiting: 2, oldest: Some((6, Timestamp(9))) };
+const FEEDBACK: Feedback = Feedback { machine: CLIENT, load: 2_000, oldest: Some((6, Timestamp(9))) };
 const CLIENT: ClientId = ClientId { identity: IdentityId(4), session: 5 };
 const TIMESTAMP: Timestamp = Timestamp(6);
 const DIGEST: Digest = Digest([0xd1; 32]);

@@ -369,7 +369,12 @@ impl Caller {
         if stage.trace.is_readable() {
             outbox.listen_to_steps();
         }
+        let asked = self.machine.asked().is_some();
         act(&mut self.machine, &mut outbox);
+        let (now, asks) = (self.now(stage), self.machine.asked().is_some());
+        if let Some(reporter) = self.reporter.as_mut().filter(|_| asks != asked) {
+            reporter.waits(now, asks);
+        }
         stage.stepped(self.process, outbox.take_steps());
         if self.is_honest() {
             self.machine.check_invariants();
@@ -441,7 +446,6 @@ impl Caller {
             return stage.checks.fail("client", stage.now, what);
         }
         self.answered += 1;
-        self.reporter.iter_mut().for_each(Reporter::ended);
         if self.is_honest() && completed.history != Digest::ZERO {
             let Completed { instance, history, .. } = *completed;
             stage.checks.see(stage.now, &Event::Committed { instance, history });

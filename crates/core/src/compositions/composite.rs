@@ -213,8 +213,8 @@ impl<S: Service> Composite<S> {
             }
             return;
         }
-        if let Message::Switch(Switch { message: SwitchMessage::Feedback(said), .. }) = &message {
-            return self.on_feedback(s, from, said);
+        if let Message::Switch(Switch { instance, message: SwitchMessage::Feedback(said) }) = message {
+            return self.on_feedback(s, from, instance, said);
         }
         match (message, from) {
             (Message::Transfer(message), Principal::Replica(replica)) => self.on_transfer(s, replica, message),

@@ -37,12 +37,12 @@ impl<S: Service> Estate<S> {
     /// request is stale, this cannot be news to whoever has logged the same history and executed less of it: there the
     /// session's later request is logged, and not executed yet.
     pub fn repeats(&self, request: &Request) -> bool {
-        self.has_executed(request.client, request.timestamp)
+        self.clients.last(request.client).is_some_and(|last| last.timestamp >= request.timestamp)
     }
 
-    /// Whether a session is in the table, and has had the request of this number executed, or a later one.
-    pub fn has_executed(&self, client: ClientId, timestamp: Timestamp) -> bool {
-        self.clients.last(client).is_some_and(|last| last.timestamp >= timestamp)
+    /// Whether the request of this number of a client that the cluster file names was executed, or never will be.
+    pub fn has_settled(&self, client: ClientId, timestamp: Timestamp) -> bool {
+        !matches!(self.clients.check(client, timestamp), Freshness::New)
     }
 
     /// Whether the request was executed for good, or never will be. What a tentative batch made too late is over as

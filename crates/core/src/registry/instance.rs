@@ -30,6 +30,7 @@ use crate::switching::{
     self, Abortable, Begun, Certainty, CheckedReport, ClaimedProof, Heard, HistoryRecord, Ledger, Proof, Record, Steps,
     Surroundings, Switch,
 };
+use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -268,6 +269,12 @@ impl<S: Service> Instance<S> {
     /// See [`Abortable::begin_with`].
     pub(crate) fn begin_with(&mut self, proof: Proof) {
         each!(self, instance => instance.begin_with(proof));
+    }
+
+    /// What was done since the last time, if it is a Backup that knows: requests that waited here and were executed, and
+    /// how many microseconds requests have waited together.
+    pub(crate) fn take_measure(&mut self, now: Instant) -> Option<(u64, u64)> {
+        if let Self::Pbft(backup) = self { backup.order_mut().take_measure(now) } else { None }
     }
 
     /// What it expects of its primaries, if it is a Backup that watches them. It is over.

@@ -56,7 +56,7 @@ impl<S: Service> Ledger<S> {
     pub fn has(&self, client: ClientId, timestamp: Timestamp) -> bool {
         let is_it = |of: &Request| of.client == client && of.timestamp >= timestamp;
         let executed = self.estate.executed().0;
-        self.estate.has_executed(client, timestamp)
+        self.estate.has_settled(client, timestamp)
             || self.log.after(executed).any(|logged| is_it(&logged.entry.request))
     }
 

@@ -28,17 +28,17 @@ pub struct Panic {
 }
 wire_struct!(Panic { client, timestamp });
 
-/// FEEDBACK: what waits of all the sessions of a client machine ([`crate::compositions::robust`]).
+/// FEEDBACK: how much waits of all the sessions of a client machine ([`crate::compositions::robust`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Feedback {
     /// The first of these sessions: it names the machine.
     pub machine: ClientId,
-    /// How many requests wait for their answers.
-    pub waiting: u32,
-    /// Which of them has waited longest: its session and timestamp.
+    /// How many requests have waited for their answers, on average since it last said so: in thousandths.
+    pub load: u32,
+    /// What has waited longest, and since before that: session and timestamp.
     pub oldest: Option<(u32, Timestamp)>,
 }
-wire_struct!(Feedback { machine, waiting, oldest });
+wire_struct!(Feedback { machine, load, oldest });
 
 /// FETCH: the sender lacks these entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,7 +130,7 @@ impl fmt::Display for Switch {
         let Self { instance, message } = self;
         match message {
             SwitchMessage::Panic(panic) => write!(f, "PANIC {instance} {} {}", panic.client, panic.timestamp),
-            SwitchMessage::Feedback(said) => write!(f, "FEEDBACK {instance} {} {} waiting", said.machine, said.waiting),
+            SwitchMessage::Feedback(said) => write!(f, "FEEDBACK {instance} {} load {}", said.machine, said.load),
             SwitchMessage::Active(client) => write!(f, "ACTIVE {instance} to {client}"),
             SwitchMessage::Abort(signed) => {
                 let report = &signed.claims();
@@ -186,7 +186,7 @@ impl Spoken for Switch {
             }
             (SwitchMessage::Feedback(said), Principal::Client(client)) if said.machine.identity == client.identity => {
                 match cluster.protocol.is_robust() {
-                    true if (said.waiting == 0) == said.oldest.is_none() => Ok(()),
+                    true if said.load > 0 || said.oldest.is_none() => Ok(()),
                     true => Err(Rejection::Malformed),
                     false => Err(Rejection::Unsolicited),
                 }

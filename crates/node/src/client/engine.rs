@@ -61,6 +61,8 @@ pub(super) fn run_from<D: Driver>(options: ClientOptions, first: u32, driver: D)
 pub(super) struct Session {
     pub(super) machine: Logical,
     timers: Vec<(ClientTimer, Instant)>,
+    /// Whether it waits for an answer.
+    waits: bool,
     /// What its request carries, or carried while somebody may want to know what came of it.
     pub(super) carried: Vec<Carried>,
     /// The number of its last request that has ended.
@@ -153,7 +155,14 @@ impl<D: Driver> Engine<D> {
                 None => Logical::stranger(cluster, keyring),
             };
             let machine = machine.signed_by_host();
-            Session { machine, timers: Vec::new(), carried: Vec::new(), ended: Timestamp(0), look_at: None }
+            Session {
+                machine,
+                timers: Vec::new(),
+                waits: false,
+                carried: Vec::new(),
+                ended: Timestamp(0),
+                look_at: None,
+            }
         };
         let room = |connection: usize| Room {
             idle: (connection * per_connection..(connection + 1) * per_connection).rev().collect(),
@@ -216,6 +225,8 @@ impl<D: Driver> Engine<D> {
                 *status.lock().unwrap_or_else(PoisonError::into_inner) = self.status();
             }
         }
+        let end = self.reporter.as_ref().and_then(Reporter::end);
+        end.iter().for_each(|said| self.tell_all(said));
         self.leave();
         *status.lock().unwrap_or_else(PoisonError::into_inner) = self.status();
         self.driver
@@ -249,8 +260,17 @@ impl<D: Driver> Engine<D> {
         self.fire_timers();
         self.look();
         self.feed();
-        self.report();
         self.let_out();
+        self.report();
+    }
+
+    /// A session may have begun to wait for an answer, or have got it.
+    fn note_waiting(&mut self, session: usize) {
+        let Session { machine, waits, .. } = &mut self.sessions[session];
+        let before = std::mem::replace(waits, machine.asked().is_some());
+        if let Some(reporter) = self.reporter.as_mut().filter(|_| before != *waits) {
+            reporter.waits(self.now, *waits);
+        }
     }
 
     /// Tells replicas what waits, if that is due.
@@ -258,8 +278,24 @@ impl<D: Driver> Engine<D> {
         let sessions = self.sessions.iter().map(|session| &session.machine);
         let said = self.reporter.as_mut().and_then(|reporter| reporter.say(self.now, sessions));
         if let Some(said) = said {
-            self.send(0, Destination::Replicas, &said);
+            self.tell_all(&said);
         }
+    }
+
+    /// Says something that is about no session to every replica, over its first connection that is there.
+    fn tell_all(&mut self, message: &Message) {
+        for replica in self.cluster.replicas.iter() {
+            let link = |dialers: &Vec<Dialer>| {
+                dialers.get(replica.0 as usize).filter(|dialer| dialer.is_up()).and_then(Dialer::link)
+            };
+            let Some(link) = self.dialers.iter().find_map(link) else { continue };
+            let mut tag = None;
+            let receivers = [Principal::Replica(replica)].into_iter();
+            message.seal(&self.keyring, receivers, &mut self.encoded, |_, own| tag = own);
+            let tag = tag.as_ref().map_or(&[][..], |tag| tag.as_bytes());
+            self.hub.send(link, Lane::Usual, &self.encoded, tag);
+        }
+        self.hub.flush();
     }
 
     fn dialer(&mut self, link: LinkId) -> Option<&mut Dialer> {
@@ -372,6 +408,7 @@ impl<D: Driver> Engine<D> {
 
     pub(super) fn carry_out(&mut self, session: usize, mut outbox: Outbox<Logical>) {
         let mut ended = None;
+        self.note_waiting(session);
         for effect in outbox.drain() {
             match effect {
                 Effect::Persist(never) | Effect::Append(never) => match never {},
@@ -389,7 +426,6 @@ impl<D: Driver> Engine<D> {
                     self.on_door(&completed);
                 }
                 Effect::Notify(completed) => {
-                    self.reporter.iter_mut().for_each(Reporter::ended);
                     self.on_ended(&completed);
                     ended = Some(completed);
                 }

@@ -9,21 +9,23 @@
 //! that there is something to measure by.
 //!
 //! # Steps
-//! * Robust 1. *Feedback.* A client machine tells all replicas how many requests of all its sessions wait, and which of
-//!   them has waited longest: after every five answers, but no more than twenty times in a status interval; when the
-//!   last one has been answered; and else after each status interval in which something waits.
-//! * Robust 2. *Load.* So a replica knows how many requests wait, on average over a time, wherever they wait. Who has
-//!   said nothing for three status intervals does not count.
-//! * Robust 3. *What a Backup does.* Four times in a status interval a replica looks at how much has been executed. It
-//!   remembers the most that was done at each load in each of the last n Backups: within two looks, and within twenty.
-//!   What a Backup expects of its primaries (Aardvark 5) it hands on to the next one.
-//! * Robust 4. *Expectations.* An instance that is no Backup stops when less than half of that was executed within two
-//!   looks, at no less load; or, within twenty, not a twentieth more: one that is no better than a Backup is not worth
-//!   while, and a Backup may have been slow itself, whose primary the next one does not have. Only what was announced
-//!   and is not answered makes a load, and nothing is expected where less than half a request waits. What takes longer,
-//!   because requests are rare, is looked at for longer: until a Backup would have executed 32, or 512.
-//! * Robust 5. *Fairness.* It also stops when the oldest request of some machine is not executed here although twice as
-//!   many others were as waited when it was announced, or wait now, and 64 besides.
+//! * Robust 1. *Feedback.* A client machine tells all replicas how many requests of all its sessions have waited, on
+//!   average since it last said so, and which of them has waited longest: after every five answers, but no more than
+//!   twenty times in a status interval; and at the end of each interval in which something waited, or was said to.
+//! * Robust 2. *Load.* So a replica knows how many requests wait, wherever they wait. Who has said nothing for two
+//!   status intervals does not count.
+//! * Robust 3. *What a Backup does.* Four times in a status interval a replica looks at how much has been done. Of each
+//!   of the last n Backups that it could measure it remembers the most that was done at each load: within two looks, and
+//!   within twenty. There counts what waited in its own pool and was executed; the load is what waits there or what
+//!   machines say, whichever is more. What a Backup expects of its primaries (Aardvark 5) it hands on to the next one.
+//! * Robust 4. *Expectations.* An instance that is no Backup stops when it does less than half of that, at no less load,
+//!   within two looks, three times in a row; or, within twenty, not a twentieth more: one that is no better than a
+//!   Backup is not worth while, and a Backup may have been slow itself, whose primary the next one does not have.
+//!   Nothing is expected where less than half a request waits. What takes longer, because requests are rare, is looked
+//!   at for longer: until a Backup would have executed 32, or 512. It stops as well after three times twenty looks in
+//!   which more than four times as much waited as in any Backup that was measured: then one is.
+//! * Robust 5. *Fairness.* It also stops when a request that was named for a whole status interval is not executed here
+//!   although, since then, some other session was served more than eight times.
 //! * Robust 6. Whoever finds so stops (Switch 2). No client takes part in that or in the switch (Switch 3).
 //!
 //! # Why it is safe
@@ -32,7 +34,7 @@
 //!
 //! # Whether one replica should be enough
 //! One liar's stop stops nobody: that takes f+1. A correct replica that stops alone ends the instance all the same
-//! where all n have to answer: the others get nothing done without it, see that within two looks, and stop as well. It
+//! where all n have to answer: the others get nothing done without it, see that within six looks, and stop as well. It
 //! could wait for f others, as in Aardvark, where who leaves alone falls behind; but here a liar can do the same by
 //! being silent, so nothing is gained by it, and a switch takes longer by one round of messages.
 //!
@@ -42,12 +44,16 @@
 //! ([`crate::schedule::Quota`]).
 //!
 //! # What liars can do
-//! * A client that says that much waits which it never asks for makes an instance look slow, or a request left out. It
-//!   could as well panic. In the Backups after that, what little is done at such a load is what is measured, and after
-//!   n of them nothing more is expected.
-//! * A client that says nothing is not missed. Its own requests are not looked after.
-//! * A replica that is slow in Backups makes little be expected of others: Aardvark sees to that.
-//! * A head that serves its friends fast and others late is found by Robust 5, or by those others, who panic.
+//! * A client that says that much waits which it never asks for, or never asks for what it names, makes an instance look
+//!   slow, unmeasured or unfair, as often as it likes. It could as well panic.
+//! * A client that says so while a Backup runs takes the lower loads out of what is known, until nothing is expected at
+//!   the load that there is: then that is unmeasured, and a Backup has its turn.
+//! * A client that says nothing is not missed: its requests are served like others', and not looked after.
+//! * A replica that is slow in Backups makes little be expected of others: Aardvark sees to that. It can also make a
+//!   correct replica fall behind, which then measures nothing (it counts what waited in its pool).
+//! * A head may be as slow as the fastest Backup was that had a quarter as much to do, or more than twice as slow for
+//!   less than six looks at a time. It may let a request wait for a status interval while it serves others: then either
+//!   it is found, or that request's client panics before.
 //!
 //! # Deviations from the paper
 //! * There a client names each request that it issues, and each that was answered; a replica counts those that it has
@@ -57,32 +63,39 @@
 //!   fault, above all with few clients or very many (abs-P5, abs-P9). Here load is compared with load, over a time.
 //! * There a replica that finds it unhappy acts as a client, and has a request of nothing ordered: here replicas switch
 //!   among themselves in any case, and INIT is no request (abs-P7).
-//! * The paper's fairness takes two answers to be the limit, which a fair queue exceeds all the time (abs-P6).
+//! * The paper's fairness takes two answers to be the limit, which a fair queue exceeds all the time (abs-P6). Feedback
+//!   may also come before the request that it names, which is long, or takes another way.
 //!
 //! # Cost
-//! For five requests of a machine at most n messages of some forty bytes; none besides.
+//! For five requests of a machine at most n messages of some forty bytes; from a machine that asks less often, n in a
+//! status interval.
 
 mod machines;
 mod worth;
 
 use super::composite::Composite;
 use super::running::Running;
-use crate::ids::Principal;
+use crate::ids::{ClientId, InstanceId, Principal};
 use crate::protocols::aardvark::Watch;
 use crate::registry::{Instance, ReplicaTimer, Speaker};
 use crate::rejection::Rejection;
 use crate::service::Service;
 use crate::stop::StopReason;
-use crate::switching::{Feedback, Surroundings};
+use crate::switching::{Feedback, Ledger, Surroundings};
 use crate::time::{Duration, Instant};
+use alloc::collections::BTreeMap;
 use machines::Machines;
-use worth::Worth;
+use worth::{Done, Found, Role, Worth};
 
 /// Looks in a status interval.
 const LOOKS: u64 = 4;
 
 /// Status intervals after which a machine counts no more that has said nothing.
-const SILENT_INTERVALS: u64 = 3;
+const SILENT_INTERVALS: u64 = 2;
+
+/// How often a session may be served while a request waits that was named a status interval ago: what was before that
+/// one in some queue, and what was asked while it was on its way.
+const SERVED_MAX: u32 = 8;
 
 /// What a replica knows of what its instances are worth. Local, and forgotten when it starts again.
 #[derive(Clone, Debug)]
@@ -91,12 +104,14 @@ pub(super) struct Robust {
     worth: Worth,
     /// What the last Backup expected of its primaries, while none runs.
     watch: Option<Watch>,
+    /// How long the history was at the last look, where it grows with each request.
+    logged: u64,
 }
 
 impl Robust {
     /// Among n replicas.
     pub(super) fn new(n: usize) -> Self {
-        Self { machines: Machines::default(), worth: Worth::new(n), watch: None }
+        Self { machines: Machines::default(), worth: Worth::new(n), watch: None, logged: 0 }
     }
 
     /// Robust 3. An instance is over.
@@ -111,6 +126,40 @@ impl Robust {
         }
     }
 
+    /// Robust 3. An instance begins.
+    fn begin(&mut self, now: Instant, instance: &mut Instance<impl Service>) {
+        let is_yardstick = instance.take_measure(now).is_some();
+        self.worth.begin(now, if is_yardstick { Role::Yardstick } else { Role::Measured });
+        self.machines.begin();
+        self.machines.take_waited(now);
+        self.logged = instance.ledger().log.length();
+    }
+
+    /// Robust 3 and 4: what is found of an instance that goes on.
+    fn look(&mut self, now: Instant, instance: &mut Instance<impl Service>) -> Option<Found> {
+        let said = self.machines.take_waited(now);
+        let logged = instance.ledger().log.length();
+        let before = core::mem::replace(&mut self.logged, logged);
+        let done = match instance.take_measure(now) {
+            Some((served, waited)) => Done { served, waited: waited.saturating_mul(1_000).max(said) },
+            None => Done { served: logged.saturating_sub(before), waited: said },
+        };
+        self.worth.look(now, done)
+    }
+
+    /// Robust 5: whether others are served again and again, and one request is not.
+    fn has_left_out(&mut self, now: Instant, named: Duration, ledger: &Ledger<impl Service>) -> bool {
+        let logged = ledger.log.length();
+        let done = |client, timestamp| ledger.has(client, timestamp);
+        let Some(oldest) = self.machines.oldest(now, named, logged, done) else { return false };
+        let mut served = BTreeMap::<ClientId, u32>::new();
+        ledger.log.after(oldest.served.unwrap_or(logged)).any(|logged| {
+            let times = served.entry(logged.entry.request.client).or_default();
+            *times += 1;
+            *times > SERVED_MAX
+        })
+    }
+
     /// What is true between steps.
     pub(super) fn check_invariants(&self) {
         self.machines.check_invariants();
@@ -119,12 +168,6 @@ impl Robust {
 }
 
 impl<S: Service> Composite<S> {
-    /// How many requests have been ordered here: what grows while clients are served.
-    fn served(&self) -> u64 {
-        let ledger = self.ledger();
-        if self.what.part.is_backup() { ledger.estate.position() } else { ledger.log.length() }
-    }
-
     /// The first input.
     pub(super) fn begin_to_look(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         if self.robust.is_some() {
@@ -135,20 +178,24 @@ impl<S: Service> Composite<S> {
 
     /// Robust 3. An instance begins.
     pub(super) fn begin_to_measure(&mut self, now: Instant) {
-        let (served, is_backup) = (self.served(), self.what.part.is_backup());
-        if let Some(robust) = &mut self.robust {
-            robust.worth.begin(now, served, is_backup);
-            robust.machines.begin(served);
-            robust.machines.take_waited(now);
+        if let (Some(robust), Some(Running::Open(instance))) = (&mut self.robust, &mut self.running) {
+            robust.begin(now, instance);
         }
     }
 
     /// Robust 1 and 2.
-    pub(super) fn on_feedback(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, said: &Feedback) {
+    pub(super) fn on_feedback(
+        &mut self,
+        s: &mut Surroundings<'_, impl Speaker>,
+        from: Principal,
+        instance: InstanceId,
+        said: Feedback,
+    ) {
         s.step("Robust 2");
-        let served = self.served();
-        let has_room = self.robust.as_mut().is_some_and(|robust| robust.machines.hear(s.now, said, served));
-        if !has_room {
+        // A request of another instance is asked for again in this one.
+        let oldest = said.oldest.filter(|_| instance == self.what.number);
+        let said = Feedback { oldest, ..said };
+        if !self.robust.as_mut().is_some_and(|robust| robust.machines.hear(s.now, &said)) {
             s.reject(from, Rejection::Overload);
         }
     }
@@ -156,28 +203,26 @@ impl<S: Service> Composite<S> {
     /// Robust 3 to 6.
     pub(super) fn look(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         s.set_timer(ReplicaTimer::Look, s.now + look_interval(s));
-        let served = self.served();
         let Some(robust) = &mut self.robust else { return };
-        let silence = Duration(s.cluster.limits.status_interval.0.saturating_mul(SILENT_INTERVALS));
-        robust.machines.forget_silent(s.now, silence);
-        let waited = robust.machines.take_waited(s.now);
-        let Some(Running::Open(instance)) = &mut self.running else { return robust.worth.pause(s.now, served) };
-        if instance.report().is_some() {
-            return robust.worth.pause(s.now, served);
-        }
+        let interval = s.cluster.limits.status_interval;
+        robust.machines.forget_silent(s.now, Duration(interval.0.saturating_mul(SILENT_INTERVALS)));
+        let running = match &mut self.running {
+            Some(Running::Open(instance)) if instance.report().is_none() => Some(instance),
+            _ => None,
+        };
+        let Some(instance) = running else { return robust.worth.pause(s.now) };
         s.step("Robust 3");
-        let is_slow = robust.worth.look(s.now, served, waited);
+        let found = robust.look(s.now, instance);
         if self.what.part.is_backup() {
             return;
         }
-        let ledger = instance.ledger();
-        let is_left_out = robust.machines.is_any_left_out(served, |client, timestamp| ledger.has(client, timestamp));
-        let reason = match (is_slow, is_left_out) {
-            (true, _) => StopReason::SlowerThanABackup,
-            (false, true) => StopReason::LeftOut,
-            (false, false) => return,
+        let (step, reason) = match found {
+            Some(Found::Slow) => ("Robust 4", StopReason::SlowerThanABackup),
+            Some(Found::Unmeasured) => ("Robust 4", StopReason::Unmeasured),
+            None if robust.has_left_out(s.now, interval, instance.ledger()) => ("Robust 5", StopReason::LeftOut),
+            None => return,
         };
-        s.step(if is_slow { "Robust 4" } else { "Robust 5" });
+        s.step(step);
         s.step("Robust 6");
         instance.stop(s, reason, false);
     }

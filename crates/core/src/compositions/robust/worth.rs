@@ -13,33 +13,64 @@ struct Horizon {
     requests: u64,
     /// How much of what a Backup does an instance has to do, in thousandths.
     share: u64,
+    /// How often in a row it has to fail to.
+    times: u32,
 }
 
-/// The near one finds at once who is slow on purpose. The far one finds what is not worth while: who speculates has to
+/// The near one finds soon who is slow on purpose. The far one finds what is not worth while: who speculates has to
 /// be better than a Backup.
-const HORIZONS: [Horizon; 2] =
-    [Horizon { looks: 2, requests: 32, share: 500 }, Horizon { looks: 20, requests: 512, share: 1_050 }];
+const HORIZONS: [Horizon; 2] = [
+    Horizon { looks: 2, requests: 32, share: 500, times: 3 },
+    Horizon { looks: 20, requests: 512, share: 1_050, times: 1 },
+];
+
+/// How often a far horizon passes, with so much to do that no Backup was measured with a quarter of it, before one is.
+const UNMEASURED_MAX: u32 = 3;
+const MORE_TO_DO: u64 = 4;
+
+/// What was done between two looks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Done {
+    /// Requests.
+    pub(super) served: u64,
+    /// What waited, in thousandths of a request times microseconds.
+    pub(super) waited: u64,
+}
+
+/// What an instance is found to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Worth less than a Backup.
+    Slow,
+    /// With more to do than a Backup ever had.
+    Unmeasured,
+}
+
+/// What the running instance is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// One to measure by.
+    Yardstick,
+    /// One that is measured.
+    Measured,
+}
 
 /// What happens within a horizon.
 #[derive(Clone, Copy, Debug, Default)]
 struct Span {
     began: Instant,
-    /// Requests that had been executed then.
-    before: u64,
-    /// Requests times the microseconds that they waited.
-    waited: u64,
+    done: Done,
     looks: u64,
 }
 
 impl Span {
     /// `None`: it has no length.
-    fn rate(&self, now: Instant, executed: u64) -> Option<Rate> {
+    fn rate(&self, now: Instant) -> Option<Rate> {
         let per = |what: u64, unit: u64| {
             let rate = (u128::from(what) * u128::from(unit)).checked_div(u128::from((now - self.began).0))?;
             Some(u64::try_from(rate).unwrap_or(u64::MAX))
         };
-        let throughput = per(executed.saturating_sub(self.before), 1_000_000_000)?;
-        Some(Rate { throughput, load: per(self.waited, 1_000)? })
+        Some(Rate { throughput: per(self.done.served, 1_000_000_000)?, load: per(self.done.waited, 1)? })
     }
 
     /// How many requests that is at this throughput.
@@ -49,70 +80,114 @@ impl Span {
     }
 }
 
+/// What is known over one horizon.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    /// What the last n Backups did of which anything was measured, the newest last.
+    backups: VecDeque<Rates>,
+    /// Whether the running Backup is one of them.
+    has_this: bool,
+    span: Span,
+    /// How often in a row the instance has failed.
+    failed: u32,
+}
+
+impl Known {
+    fn note(&mut self, rate: Rate, n: usize) {
+        if !core::mem::replace(&mut self.has_this, true) {
+            if self.backups.len() == n {
+                self.backups.pop_front();
+            }
+            self.backups.push_back(Rates::default());
+        }
+        self.backups.back_mut().expect("it is one of them").note(rate);
+    }
+
+    /// The most that a Backup did at no more load.
+    fn with_no_more_than(&self, load: u64) -> u64 {
+        self.backups.iter().map(|backup| backup.with_no_more_than(load)).max().unwrap_or_default()
+    }
+
+    /// Whether a Backup was measured that had a quarter of this to do.
+    fn has_seen(&self, load: u64) -> bool {
+        self.backups.iter().any(|backup| backup.most_load() >= load / MORE_TO_DO)
+    }
+}
+
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub(super) struct Worth {
-    /// What the last Backups did within each horizon, the newest last. At most n.
-    backups: VecDeque<[Rates; HORIZONS.len()]>,
+    known: [Known; HORIZONS.len()],
     n: usize,
-    /// Whether a Backup runs.
-    is_backup: bool,
-    spans: [Span; HORIZONS.len()],
+    role: Role,
+    /// Far horizons that have passed with more to do than any Backup had.
+    unmeasured: u32,
 }
 
 impl Worth {
     pub(super) fn new(n: usize) -> Self {
-        Self { backups: VecDeque::with_capacity(n), n, is_backup: false, spans: Default::default() }
+        Self { known: Default::default(), n, role: Role::Measured, unmeasured: 0 }
     }
 
     /// An instance begins.
-    pub(super) fn begin(&mut self, now: Instant, executed: u64, is_backup: bool) {
-        self.is_backup = is_backup;
-        if is_backup {
-            if self.backups.len() == self.n {
-                self.backups.pop_front();
-            }
-            self.backups.push_back(Default::default());
-        }
-        self.pause(now, executed);
+    pub(super) fn begin(&mut self, now: Instant, role: Role) {
+        (self.role, self.unmeasured) = (role, 0);
+        self.known.iter_mut().for_each(|known| known.has_this = false);
+        self.pause(now);
     }
 
     /// What was measured so far is void.
-    pub(super) fn pause(&mut self, now: Instant, executed: u64) {
-        self.spans = [Span { began: now, before: executed, ..Span::default() }; HORIZONS.len()];
+    pub(super) fn pause(&mut self, now: Instant) {
+        for known in &mut self.known {
+            (known.span, known.failed) = (Span { began: now, ..Span::default() }, 0);
+        }
     }
 
-    /// Another look, since the last of which requests have waited for so many microseconds together. Whether the
-    /// instance is worth less than a Backup.
-    pub(super) fn look(&mut self, now: Instant, executed: u64, waited: u64) -> bool {
-        let mut is_slow = false;
-        for (at, horizon) in HORIZONS.iter().enumerate() {
-            let span = &mut self.spans[at];
+    /// Another look, since the last of which this was done.
+    pub(super) fn look(&mut self, now: Instant, done: Done) -> Option<Found> {
+        let mut found = None;
+        for (known, horizon) in self.known.iter_mut().zip(HORIZONS) {
+            let span = &mut known.span;
             span.looks += 1;
-            span.waited = span.waited.saturating_add(waited);
-            let Some(rate) = span.rate(now, executed).filter(|_| span.looks >= horizon.looks) else { continue };
-            if self.is_backup && rate.is_busy() {
-                if executed.saturating_sub(span.before) < horizon.requests {
-                    continue;
+            span.done.served = span.done.served.saturating_add(done.served);
+            span.done.waited = span.done.waited.saturating_add(done.waited);
+            let span = *span;
+            let Some(rate) = span.rate(now).filter(|_| span.looks >= horizon.looks) else { continue };
+            if rate.is_busy() {
+                match self.role {
+                    Role::Yardstick if span.done.served < horizon.requests => continue,
+                    Role::Yardstick => known.note(rate, self.n),
+                    Role::Measured => {
+                        let yardstick = known.with_no_more_than(rate.load);
+                        if yardstick > 0 && span.requests(now, yardstick) < horizon.requests {
+                            continue;
+                        }
+                        let expected = u128::from(yardstick) * u128::from(horizon.share);
+                        let has_failed = u128::from(rate.throughput) * 1_000 < expected;
+                        known.failed = if has_failed { known.failed + 1 } else { 0 };
+                        if known.failed >= horizon.times {
+                            found = Some(Found::Slow);
+                        }
+                    }
                 }
-                self.backups.back_mut().expect("a Backup runs")[at].note(rate);
-            } else if rate.is_busy() {
-                let known = self.backups.iter().map(|backup| backup[at].with_no_more_than(rate.load));
-                let of_a_backup = known.max().unwrap_or_default();
-                if of_a_backup > 0 && span.requests(now, of_a_backup) < horizon.requests {
-                    continue;
-                }
-                is_slow |= u128::from(rate.throughput) * 1_000 < u128::from(of_a_backup) * u128::from(horizon.share);
+            } else {
+                known.failed = 0;
             }
-            *span = Span { began: now, before: executed, ..Span::default() };
+            known.span = Span { began: now, ..Span::default() };
+            let is_far = horizon.times == 1;
+            if is_far && self.role == Role::Measured && rate.is_busy() && !known.has_seen(rate.load) {
+                self.unmeasured += 1;
+            }
         }
-        is_slow
+        found.or((self.unmeasured >= UNMEASURED_MAX).then_some(Found::Unmeasured))
     }
 
     /// What is true between steps.
     pub(super) fn check_invariants(&self) {
-        assert!(self.backups.len() <= self.n, "the last n Backups count");
-        assert!(!self.is_backup || !self.backups.is_empty(), "the one that runs is one of them");
+        for known in &self.known {
+            assert!(known.backups.len() <= self.n, "the last n Backups count");
+            assert!(!known.has_this || !known.backups.is_empty(), "the one that runs is one of them");
+        }
     }
 }
 
@@ -126,96 +201,115 @@ mod tests {
     struct Watched {
         worth: Worth,
         now: Instant,
-        executed: u64,
         waiting: u64,
     }
 
     impl Watched {
         fn new(waiting: u64) -> Self {
-            Self { worth: Worth::new(4), now: Instant(7), executed: 0, waiting }
+            Self { worth: Worth::new(4), now: Instant(7), waiting }
         }
 
-        fn begin(&mut self, is_backup: bool) {
-            self.worth.begin(self.now, self.executed, is_backup);
+        fn begin(&mut self, role: Role) {
+            self.worth.begin(self.now, role);
         }
 
-        /// In how many looks, each of which sees so many requests executed, the instance is found slow.
-        fn looks(&mut self, most: usize, executed: u64) -> Option<usize> {
-            (1..=most).find(|_| {
+        /// In how many looks, each of which sees so many requests served, something is found.
+        fn looks(&mut self, most: usize, served: u64) -> Option<(usize, Found)> {
+            let found = (1..=most).find_map(|look| {
                 self.now.0 += LOOK;
-                self.executed += executed;
-                self.worth.look(self.now, self.executed, self.waiting * LOOK)
-            })
+                let done = Done { served, waited: 1_000 * self.waiting * LOOK };
+                Some((look, self.worth.look(self.now, done)?))
+            });
+            self.worth.check_invariants();
+            found
         }
 
-        /// A Backup that executes so many between two looks.
-        fn backup(&mut self, looks: usize, executed: u64) {
-            self.begin(true);
-            assert_eq!(self.looks(looks, executed), None, "no Backup is slower than itself");
-            self.begin(false);
+        /// A Backup that serves so many between two looks, and then an instance.
+        fn backup(&mut self, looks: usize, served: u64) {
+            self.begin(Role::Yardstick);
+            assert_eq!(self.looks(looks, served), None, "no Backup is slower than itself");
+            self.begin(Role::Measured);
         }
     }
 
     #[test]
-    fn half_of_what_a_backup_did_is_missed_at_once() {
+    fn half_of_what_a_backup_did_is_missed_soon() {
         let mut watched = Watched::new(100);
-        watched.backup(2, 1_000);
-        assert_eq!(watched.looks(99, 500), None);
-        assert_eq!(watched.looks(99, 490), Some(1), "a span had begun");
-        watched.begin(false);
-        assert_eq!(watched.looks(99, 490), Some(2));
+        watched.backup(20, 1_000);
+        assert_eq!(watched.looks(19, 500), None);
+        watched.begin(Role::Measured);
+        assert_eq!(watched.looks(99, 490), Some((6, Found::Slow)));
+    }
+
+    #[test]
+    fn a_pause_of_a_fifth_of_a_second_is_none() {
+        let mut watched = Watched::new(100);
+        watched.backup(20, 1_000);
+        for _ in 0..10 {
+            assert_eq!(watched.looks(4, 0), None);
+            assert_eq!(watched.looks(16, 2_000), None);
+        }
     }
 
     #[test]
     fn what_is_no_better_than_a_backup_is_found_in_a_while() {
         let mut watched = Watched::new(100);
         watched.backup(20, 1_000);
-        assert_eq!(watched.looks(99, 1_040), Some(20));
-        watched.begin(false);
+        assert_eq!(watched.looks(99, 1_040), Some((20, Found::Slow)));
+        watched.begin(Role::Measured);
         assert_eq!(watched.looks(999, 1_050), None);
     }
 
     #[test]
     fn nothing_is_expected_that_no_backup_was_seen_to_do() {
-        let mut watched = Watched::new(100);
-        watched.begin(false);
-        assert_eq!(watched.looks(99, 1), None, "none has run");
-        watched.backup(1, 1_000);
-        assert_eq!(watched.looks(99, 1), None, "it was over before it could be measured");
-        watched.waiting = 400;
+        let mut watched = Watched::new(400);
         watched.backup(20, 1_000);
         watched.waiting = 100;
-        assert_eq!(watched.looks(99, 1), None, "with four times as much to do");
+        assert_eq!(watched.looks(999, 1), None, "with a quarter of what there was to do");
         watched.waiting = 0;
-        assert_eq!(watched.looks(99, 0), None, "nobody asks");
+        assert_eq!(watched.looks(999, 0), None, "nobody asks");
         watched.waiting = 800;
-        assert_eq!(watched.looks(99, 400), Some(2));
+        watched.begin(Role::Measured);
+        assert_eq!(watched.looks(99, 400), Some((6, Found::Slow)));
+    }
+
+    #[test]
+    fn with_far_more_to_do_than_a_backup_had_one_is_measured() {
+        let mut watched = Watched::new(100);
+        watched.backup(1, 1_000);
+        assert_eq!(watched.looks(99, 9_000), Some((60, Found::Unmeasured)), "it was over before it could be measured");
+        watched.backup(20, 1_000);
+        watched.waiting = 400;
+        assert_eq!(watched.looks(999, 1_050), None);
+        watched.waiting = 401;
+        assert!(matches!(watched.looks(99, 9_000), Some((_, Found::Unmeasured))));
     }
 
     #[test]
     fn what_is_rare_is_looked_at_for_longer() {
         let mut watched = Watched::new(1);
-        watched.backup(64, 1);
-        assert_eq!(watched.looks(999, 0), Some(32), "so long a Backup takes for the fewest requests");
+        watched.backup(600, 1);
+        assert_eq!(watched.looks(999, 0), Some((96, Found::Slow)), "so long a Backup takes for three times the fewest");
     }
 
     #[test]
     fn what_none_of_the_last_backups_did_is_forgotten() {
         let mut watched = Watched::new(100);
         watched.backup(20, 1_000);
+        (0..9).for_each(|_| watched.backup(1, 1));
         (0..3).for_each(|_| watched.backup(20, 100));
-        assert_eq!(watched.looks(99, 300), Some(2));
+        assert_eq!(watched.looks(99, 300), Some((6, Found::Slow)), "those that nobody could measure do not count");
         watched.backup(20, 100);
-        assert_eq!(watched.looks(99, 300), None);
+        assert_eq!(watched.looks(999, 300), None);
     }
 
     #[test]
     fn nothing_overflows() {
         let mut worth = Worth::new(4);
-        for is_backup in [true, false, true, true, false, true, true] {
-            worth.begin(Instant(u64::MAX), 0, is_backup);
+        for role in [Role::Yardstick, Role::Measured, Role::Yardstick, Role::Yardstick, Role::Measured] {
+            worth.begin(Instant(u64::MAX), role);
             for now in [0, 1, 2, u64::MAX / 2, u64::MAX] {
-                worth.look(Instant(now), u64::MAX, u64::MAX);
+                worth.look(Instant(now), Done { served: u64::MAX, waited: u64::MAX });
             }
             worth.check_invariants();
         }

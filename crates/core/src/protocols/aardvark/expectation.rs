@@ -32,6 +32,8 @@ pub(super) struct Expectation {
     /// By how much what is expected has grown since the grace, in millionths.
     raised: u64,
     turn: Turn,
+    /// Since somebody last [asked](Self::take_measure).
+    measure: Turn,
     /// Since the last look; how many were slow in a row; and whether the last view may not be ended by them, nor this.
     look: Turn,
     slow_looks: u32,
@@ -91,6 +93,7 @@ impl Expectation {
             since: Instant(0),
             raised: MILLION,
             turn,
+            measure: turn,
             look: turn,
             slow_looks: 0,
             is_patient: false,
@@ -114,23 +117,39 @@ impl Expectation {
     pub(super) fn pause(&mut self, now: Instant) {
         self.turn = self.turn.next(now);
         self.look = self.look.next(now);
+        self.measure = self.measure.next(now);
         self.slow_looks = 0;
     }
 
+    /// Goes on with what is expected, where nothing waits yet.
+    pub(super) fn resumed(self) -> Self {
+        let nothing = Turn::default();
+        Self { turn: nothing, look: nothing, measure: nothing, slow_looks: 0, ..self }
+    }
+
+    /// How many requests that waited here were executed since the last time, and how many microseconds requests have
+    /// waited together.
+    pub(super) fn take_measure(&mut self, now: Instant) -> (u64, u64) {
+        let mut measure = self.measure;
+        measure.waiting(now, measure.waiting);
+        self.measure = measure.next(now);
+        (measure.executed, measure.waited)
+    }
+
     pub(super) fn executed(&mut self) {
-        for stretch in [&mut self.turn, &mut self.look] {
+        for stretch in [&mut self.turn, &mut self.look, &mut self.measure] {
             stretch.executed = stretch.executed.saturating_add(1);
         }
     }
 
     pub(super) fn batch(&mut self, requests: usize) {
-        for stretch in [&mut self.turn, &mut self.look] {
+        for stretch in [&mut self.turn, &mut self.look, &mut self.measure] {
             stretch.batch = stretch.batch.max(requests as u64);
         }
     }
 
     pub(super) fn waiting(&mut self, now: Instant, requests: usize) {
-        for stretch in [&mut self.turn, &mut self.look] {
+        for stretch in [&mut self.turn, &mut self.look, &mut self.measure] {
             stretch.waiting(now, requests as u64);
         }
     }

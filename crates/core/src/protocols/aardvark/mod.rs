@@ -187,7 +187,7 @@ impl Watch {
 
     /// Goes on in another instance, with what is expected and nothing else.
     pub(in crate::protocols) fn resumed(self) -> Self {
-        Self::with(self.expectation, self.before)
+        Self::with(self.expectation.resumed(), self.before)
     }
 
     const fn turn(view_timeout: Duration) -> Duration {
@@ -240,6 +240,12 @@ impl Watch {
     pub(in crate::protocols) fn proposed(&mut self, now: Instant) {
         self.heard = now;
         self.proposals = self.proposals.saturating_add(1);
+    }
+
+    /// How many requests that waited here were executed since the last time, and how many microseconds requests have
+    /// waited together; but for what was void.
+    pub(in crate::protocols) fn take_measure(&mut self, now: Instant) -> (u64, u64) {
+        self.expectation.take_measure(now)
     }
 
     /// A request that waited here was executed.

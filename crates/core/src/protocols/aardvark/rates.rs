@@ -33,6 +33,11 @@ impl Rates {
         *best = rate.max(*best);
     }
 
+    /// The most that ever waited in one.
+    pub(crate) fn most_load(&self) -> u64 {
+        self.0.iter().map(|rate| rate.load).max().unwrap_or_default()
+    }
+
     /// The most that was executed in a stretch in which no more waited.
     pub(crate) fn with_no_more_than(&self, load: u64) -> u64 {
         let most = load.saturating_add(load / LOAD_SLACK);

@@ -371,6 +371,7 @@ impl TotalOrder for Pbft {
 
     fn opened(&mut self, context: &mut Ctx<'_>) {
         if core::mem::take(&mut self.awaits_init) {
+            self.watch.iter_mut().for_each(|watch| watch.pause(context.now));
             self.accept_waiting(context);
             self.advance(context);
         }

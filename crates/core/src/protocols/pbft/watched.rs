@@ -6,6 +6,7 @@ use super::replica::{Ctx, Pbft, Phase};
 use crate::ids::{ClientId, ReplicaId};
 use crate::protocols::aardvark::Watch;
 use crate::protocols::total_order::OrderEffect;
+use crate::time::Instant;
 use core::ops::Bound;
 
 impl Pbft {
@@ -21,6 +22,11 @@ impl Pbft {
             None => return Some(watch),
         }
         None
+    }
+
+    /// What was done since the last time, if it is watched: see [`Watch::take_measure`].
+    pub(crate) fn take_measure(&mut self, now: Instant) -> Option<(u64, u64)> {
+        self.watch.as_mut().map(|watch| watch.take_measure(now))
     }
 
     /// The first turn begins.
@@ -118,8 +124,12 @@ impl Pbft {
         !in_flight && self.pool.has_watched_to_propose()
     }
 
-    /// Whether others have gone on without this replica: what it executes says nothing of the view then.
+    /// Whether others have gone on without this replica, or the history is not there yet that the instance begins with:
+    /// what it executes says nothing of the view then.
     fn is_behind(&self) -> bool {
-        self.low_water_mark() > self.committed || !self.wanted_batches.is_empty() || self.abstention.is_some()
+        self.awaits_init
+            || self.low_water_mark() > self.committed
+            || !self.wanted_batches.is_empty()
+            || self.abstention.is_some()
     }
 }
