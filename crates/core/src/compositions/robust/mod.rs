@@ -16,7 +16,7 @@
 //!   status intervals does not count.
 //! * Robust 3. *What a Backup does.* Four times in a status interval a replica looks at how much has been done. Of each
 //!   of the last n Backups that it could measure it remembers the most that was done at each load: within two looks, and
-//!   within twenty. There counts what waited in its own pool and was executed; the load is what waits there or what
+//!   within twenty, if one lasted so long. There counts what waited in its own pool and was executed; the load is what waits there or what
 //!   machines say, whichever is more. What a Backup expects of its primaries (Aardvark 5) it hands on to the next one.
 //! * Robust 4. *Expectations.* An instance that is no Backup stops when it does less than half of that, at no less load,
 //!   within two looks, three times in a row; or, within twenty, not a twentieth more: one that is no better than a

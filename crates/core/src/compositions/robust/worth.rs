@@ -24,7 +24,7 @@ const HORIZONS: [Horizon; 2] = [
     Horizon { looks: 20, requests: 512, share: 1_050, times: 1 },
 ];
 
-/// How often a far horizon passes, with so much to do that no Backup was measured with a quarter of it, before one is.
+/// How often the far horizon passes with so many times as much to do as in any Backup that was measured, before one is.
 const UNMEASURED_MAX: u32 = 3;
 const MORE_TO_DO: u64 = 4;
 
@@ -102,16 +102,6 @@ impl Known {
         }
         self.backups.back_mut().expect("it is one of them").note(rate);
     }
-
-    /// The most that a Backup did at no more load.
-    fn with_no_more_than(&self, load: u64) -> u64 {
-        self.backups.iter().map(|backup| backup.with_no_more_than(load)).max().unwrap_or_default()
-    }
-
-    /// Whether a Backup was measured that had a quarter of this to do.
-    fn has_seen(&self, load: u64) -> bool {
-        self.backups.iter().any(|backup| backup.most_load() >= load / MORE_TO_DO)
-    }
 }
 
 /// See the [module](self).
@@ -143,41 +133,45 @@ impl Worth {
         }
     }
 
+    /// What the last Backups did within a horizon, or within a nearer one if none of them lasted so long.
+    fn known(&self, horizon: usize) -> &VecDeque<Rates> {
+        let nearer = self.known[..=horizon].iter().rev().map(|known| &known.backups);
+        nearer.clone().find(|backups| !backups.is_empty()).unwrap_or(&self.known[horizon].backups)
+    }
+
     /// Another look, since the last of which this was done.
     pub(super) fn look(&mut self, now: Instant, done: Done) -> Option<Found> {
         let mut found = None;
-        for (known, horizon) in self.known.iter_mut().zip(HORIZONS) {
-            let span = &mut known.span;
+        for (at, horizon) in HORIZONS.iter().enumerate() {
+            let span = &mut self.known[at].span;
             span.looks += 1;
             span.done.served = span.done.served.saturating_add(done.served);
             span.done.waited = span.done.waited.saturating_add(done.waited);
             let span = *span;
             let Some(rate) = span.rate(now).filter(|_| span.looks >= horizon.looks) else { continue };
-            if rate.is_busy() {
-                match self.role {
-                    Role::Yardstick if span.done.served < horizon.requests => continue,
-                    Role::Yardstick => known.note(rate, self.n),
-                    Role::Measured => {
-                        let yardstick = known.with_no_more_than(rate.load);
-                        if yardstick > 0 && span.requests(now, yardstick) < horizon.requests {
-                            continue;
-                        }
-                        let expected = u128::from(yardstick) * u128::from(horizon.share);
-                        let has_failed = u128::from(rate.throughput) * 1_000 < expected;
-                        known.failed = if has_failed { known.failed + 1 } else { 0 };
-                        if known.failed >= horizon.times {
-                            found = Some(Found::Slow);
-                        }
+            match self.role {
+                _ if !rate.is_busy() => self.known[at].failed = 0,
+                Role::Yardstick if span.done.served < horizon.requests => continue,
+                Role::Yardstick => self.known[at].note(rate, self.n),
+                Role::Measured => {
+                    let backups = self.known(at);
+                    let yardstick = backups.iter().map(|backup| backup.with_no_more_than(rate.load)).max();
+                    let yardstick = yardstick.unwrap_or_default();
+                    let has_seen = backups.iter().any(|backup| backup.most_load() >= rate.load / MORE_TO_DO);
+                    if yardstick > 0 && span.requests(now, yardstick) < horizon.requests {
+                        continue;
                     }
+                    let expected = u128::from(yardstick) * u128::from(horizon.share);
+                    let has_failed = u128::from(rate.throughput) * 1_000 < expected;
+                    let failed = &mut self.known[at].failed;
+                    *failed = if has_failed { *failed + 1 } else { 0 };
+                    if *failed >= horizon.times {
+                        found = Some(Found::Slow);
+                    }
+                    self.unmeasured += u32::from(at == HORIZONS.len() - 1 && !has_seen);
                 }
-            } else {
-                known.failed = 0;
             }
-            known.span = Span { began: now, ..Span::default() };
-            let is_far = horizon.times == 1;
-            if is_far && self.role == Role::Measured && rate.is_busy() && !known.has_seen(rate.load) {
-                self.unmeasured += 1;
-            }
+            self.known[at].span = Span { began: now, ..Span::default() };
         }
         found.or((self.unmeasured >= UNMEASURED_MAX).then_some(Found::Unmeasured))
     }
@@ -239,6 +233,19 @@ mod tests {
         assert_eq!(watched.looks(19, 500), None);
         watched.begin(Role::Measured);
         assert_eq!(watched.looks(99, 490), Some((6, Found::Slow)));
+    }
+
+    #[test]
+    fn a_backup_that_was_short_is_better_than_none() {
+        let mut watched = Watched::new(100);
+        watched.backup(3, 1_000);
+        assert_eq!(watched.looks(99, 1_040), Some((20, Found::Slow)));
+        watched.begin(Role::Measured);
+        assert_eq!(watched.looks(999, 1_050), None);
+        watched.backup(20, 900);
+        assert_eq!(watched.looks(99, 940), Some((20, Found::Slow)));
+        watched.begin(Role::Measured);
+        assert_eq!(watched.looks(999, 950), None, "that lasted longer, and counts");
     }
 
     #[test]
