@@ -3,6 +3,7 @@
 mod bundles;
 mod closing;
 mod errand;
+mod reporting;
 mod signing;
 
 use crate::byzantine::{Acts, ClientMind};
@@ -371,10 +372,7 @@ impl Caller {
         }
         let asked = self.machine.asked().is_some();
         act(&mut self.machine, &mut outbox);
-        let (now, asks) = (self.now(stage), self.machine.asked().is_some());
-        if let Some(reporter) = self.reporter.as_mut().filter(|_| asks != asked) {
-            reporter.waits(now, asks);
-        }
+        self.note_waiting(stage, asked);
         stage.stepped(self.process, outbox.take_steps());
         if self.is_honest() {
             self.machine.check_invariants();
@@ -395,20 +393,6 @@ impl Caller {
         }
         self.outbox = outbox;
         self.report(stage);
-    }
-
-    /// Tells replicas what it waits for, if that is due.
-    pub fn report(&mut self, stage: &mut Stage) {
-        let now = self.now(stage);
-        let said = self.reporter.as_mut().and_then(|reporter| reporter.say(now, [&self.machine]));
-        if let Some(said) = said {
-            self.send(stage, Destination::Replicas, &said);
-        }
-        let next = self.reporter.as_ref().and_then(Reporter::next).map(|at| self.clock.when(at, stage.now));
-        if let Some(at) = next.filter(|at| self.report_at.is_none_or(|planned| planned <= stage.now || *at < planned)) {
-            self.report_at = Some(at);
-            stage.plan(at, Occurrence::Report(self.process));
-        }
     }
 
     fn send(&mut self, stage: &mut Stage, to: Destination, message: &Message) {

@@ -4,7 +4,7 @@
 
 use super::Client;
 use crate::cluster::Cluster;
-use crate::ids::{ClientId, InstanceId};
+use crate::ids::{ClientId, InstanceId, Timestamp};
 use crate::registry::Message;
 use crate::switching::{Feedback, Switch, SwitchMessage};
 use crate::time::{Duration, Instant};
@@ -12,8 +12,8 @@ use crate::time::{Duration, Instant};
 /// Answers after which a machine says how much has waited.
 const ANSWERS: u32 = 5;
 
-/// How often it does so at most, as a part of the status interval.
-const PAUSE_PARTS: u64 = 20;
+/// How often it does so at most, as a part of half a status interval.
+const PAUSE_PARTS: u64 = 10;
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
@@ -33,10 +33,17 @@ pub struct Reporter {
     ended: u32,
 }
 
+impl Client {
+    /// Where it believes the cluster to be, and which request is outstanding, since when.
+    fn standing(&self) -> (InstanceId, Option<(Timestamp, Instant)>) {
+        (self.instance, self.call.as_ref().map(|call| (call.request.timestamp, call.submitted)))
+    }
+}
+
 impl Reporter {
     /// Of the machine whose first session this is; `None` where nobody wants to know.
     pub fn new(cluster: &Cluster, machine: ClientId) -> Option<Self> {
-        let interval = cluster.limits.status_interval;
+        let interval = Duration(cluster.limits.status_interval.0 / 2);
         cluster.protocol.is_robust().then_some(Self {
             machine,
             interval,
@@ -150,7 +157,7 @@ mod tests {
             (0..4).for_each(|_| reporter.waits(now, true));
         }
         assert_eq!(said, [4_000, 4_000], "every ten milliseconds, and all that time");
-        let silent = begins + Duration(20_000 + 200_000);
+        let silent = begins + Duration(20_000 + 100_000);
         assert_eq!(reporter.next(), Some(silent));
         assert_eq!(load(reporter.say(silent, [])), Some(4_000), "they wait");
     }
@@ -161,10 +168,10 @@ mod tests {
         let begins = Instant(1_000_000);
         reporter.waits(begins, true);
         reporter.waits(begins + Duration(2_000), false);
-        let end = begins + Duration(200_000);
+        let end = begins + Duration(100_000);
         assert_eq!(reporter.next(), Some(end));
-        assert_eq!(load(reporter.say(end, [])), Some(10));
-        let end = end + Duration(200_000);
+        assert_eq!(load(reporter.say(end, [])), Some(20));
+        let end = end + Duration(100_000);
         assert_eq!((reporter.next(), load(reporter.say(end, []))), (Some(end), Some(0)));
         assert_eq!((reporter.next(), load(reporter.end())), (None, None));
     }

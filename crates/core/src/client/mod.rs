@@ -195,11 +195,6 @@ impl Client {
         self.call.as_ref().map(|call| call.request.timestamp)
     }
 
-    /// Where it believes the cluster to be, and which request is outstanding, since when.
-    fn standing(&self) -> (InstanceId, Option<(Timestamp, Instant)>) {
-        (self.instance, self.call.as_ref().map(|call| (call.request.timestamp, call.submitted)))
-    }
-
     /// Whether a request is outstanding.
     pub const fn is_busy(&self) -> bool {
         self.call.is_some() || self.joining.is_some()

@@ -20,6 +20,7 @@ mod composite;
 mod early;
 mod invariants;
 mod jump;
+mod looking;
 mod objection;
 mod recovery;
 mod resumed;

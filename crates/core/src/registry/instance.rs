@@ -271,8 +271,8 @@ impl<S: Service> Instance<S> {
         each!(self, instance => instance.begin_with(proof));
     }
 
-    /// What was done since the last time, if it is a Backup that knows: requests that waited here and were executed, and
-    /// how many microseconds requests have waited together.
+    /// What was done since the last time, if it is a Backup that knows: how many requests that waited here were
+    /// executed, and how many microseconds requests have waited together.
     pub(crate) fn take_measure(&mut self, now: Instant) -> Option<(u64, u64)> {
         if let Self::Pbft(backup) = self { backup.order_mut().take_measure(now) } else { None }
     }

@@ -131,6 +131,11 @@ pub(super) struct Engine<D> {
     pub(super) operations: u64,
 }
 
+/// What tells replicas of all sessions, where they want to know: those of a stranger nobody looks after.
+fn reporter(options: &ClientOptions, session: u32) -> Option<Reporter> {
+    options.identity.and_then(|identity| Reporter::new(&options.cluster, ClientId { identity, session }))
+}
+
 impl<D: Driver> Engine<D> {
     fn new(options: &ClientOptions, hub: Hub, clock: Clock, keyring: Keyring, first: u32, driver: D) -> Self {
         let (cluster, keyring) = (Rc::new(options.cluster.clone()), Rc::new(keyring));
@@ -192,9 +197,7 @@ impl<D: Driver> Engine<D> {
             outbox: Outbox::new(),
             encoded: Rope::new(),
             unsigned: Vec::new(),
-            reporter: options
-                .identity
-                .and_then(|identity| Reporter::new(&cluster, ClientId { identity, session: first })),
+            reporter: reporter(options, first),
             settled: false,
             passes: 0,
             rejected: 0,

@@ -291,8 +291,8 @@ const CLUSTER: &[Row] = &[
     ("protocol", Kind::Choice(PROTOCOLS), Some("\"pbft\""),
         "The protocol that orders requests. \"aardvark\" is PBFT whose primaries have to be as fast as those before \
          them. \"quorum\", \"zlight\" (or \"azyzzyva\") and \"chain\" hand over to PBFT \
-         for a while whenever something is wrong; \"aliph\" is quorum at low load, then chain, then PBFT; \"r-aliph\" is aardvark, \
-         quorum and chain, and leaves what is slower than aardvark; \"ring\", \
+         for a while whenever something is wrong; \"aliph\" is quorum at low load, then chain, then PBFT; \
+         \"r-aliph\" is aardvark, quorum and chain, and leaves what is slower than aardvark; \"ring\", \
          for big requests, has a mode of its own instead of PBFT. \
          \"unreplicated\" is one server without any protection, as a yardstick."),
     ("schedule", Kind::Schedule, Some("as `protocol` says"),

@@ -11,16 +11,17 @@
 //! # Steps
 //! * Robust 1. *Feedback.* A client machine tells all replicas how many requests of all its sessions have waited, on
 //!   average since it last said so, and which of them has waited longest: after every five answers, but no more than
-//!   twenty times in a status interval; and at the end of each interval in which something waited, or was said to.
-//! * Robust 2. *Load.* So a replica knows how many requests wait, wherever they wait. Who has said nothing for two
-//!   status intervals does not count.
+//!   twenty times in a status interval; and after half an interval in which something waited, or was said to.
+//! * Robust 2. *Load.* So a replica knows how many requests wait, wherever they wait. Who has said nothing for three
+//!   looks does not count.
 //! * Robust 3. *What a Backup does.* Four times in a status interval a replica looks at how much has been done. Of each
-//!   of the last n Backups that it could measure it remembers the most that was done at each load: within two looks, and
-//!   within twenty, if one lasted so long. There counts what waited in its own pool and was executed; the load is what waits there or what
-//!   machines say, whichever is more. What a Backup expects of its primaries (Aardvark 5) it hands on to the next one.
-//! * Robust 4. *Expectations.* An instance that is no Backup stops when it does less than half of that, at no less load,
-//!   within two looks, three times in a row; or, within twenty, not a twentieth more: one that is no better than a
-//!   Backup is not worth while, and a Backup may have been slow itself, whose primary the next one does not have.
+//!   of the last n Backups that it could measure it remembers the most that was done at each load: within two looks,
+//!   and within twenty, if one lasted so long. There counts what waited in its own pool and was executed; the load is
+//!   what waits there or what machines say, whichever is more. What a Backup expects of its primaries (Aardvark 5) it
+//!   hands on to the next one.
+//! * Robust 4. *Expectations.* An instance that is no Backup stops when it does less than half of that, at no less
+//!   load, within two looks, three times in a row; or, within twenty, not a twentieth more: one that is no better than
+//!   a Backup is not worth while, and a Backup may have been slow itself, whose primary the next one does not have.
 //!   Nothing is expected where less than half a request waits. What takes longer, because requests are rare, is looked
 //!   at for longer: until a Backup would have executed 32, or 512. It stops as well after three times twenty looks in
 //!   which more than four times as much waited as in any Backup that was measured: then one is.
@@ -44,8 +45,8 @@
 //! ([`crate::schedule::Quota`]).
 //!
 //! # What liars can do
-//! * A client that says that much waits which it never asks for, or never asks for what it names, makes an instance look
-//!   slow, unmeasured or unfair, as often as it likes. It could as well panic.
+//! * A client that says that much waits which it never asks for, or never asks for what it names, makes an instance
+//!   look slow, unmeasured or unfair, as often as it likes. It could as well panic.
 //! * A client that says so while a Backup runs takes the lower loads out of what is known, until nothing is expected at
 //!   the load that there is: then that is unmeasured, and a Backup has its turn.
 //! * A client that says nothing is not missed: its requests are served like others', and not looked after.
@@ -67,31 +68,22 @@
 //!   may also come before the request that it names, which is long, or takes another way.
 //!
 //! # Cost
-//! For five requests of a machine at most n messages of some forty bytes; from a machine that asks less often, n in a
-//! status interval.
+//! For five requests of a machine at most n messages of some forty bytes; from a machine that asks less often, n in
+//! half a status interval.
 
 mod machines;
 mod worth;
 
-use super::composite::Composite;
-use super::running::Running;
-use crate::ids::{ClientId, InstanceId, Principal};
+use crate::ids::ClientId;
 use crate::protocols::aardvark::Watch;
-use crate::registry::{Instance, ReplicaTimer, Speaker};
-use crate::rejection::Rejection;
+use crate::registry::Instance;
 use crate::service::Service;
-use crate::stop::StopReason;
-use crate::switching::{Feedback, Ledger, Surroundings};
+use crate::switching::{Feedback, Ledger};
 use crate::time::{Duration, Instant};
 use alloc::collections::BTreeMap;
 use machines::Machines;
-use worth::{Done, Found, Role, Worth};
-
-/// Looks in a status interval.
-const LOOKS: u64 = 4;
-
-/// Status intervals after which a machine counts no more that has said nothing.
-const SILENT_INTERVALS: u64 = 2;
+pub(super) use worth::Found;
+use worth::{Done, Role, Worth};
 
 /// How often a session may be served while a request waits that was named a status interval ago: what was before that
 /// one in some queue, and what was asked while it was on its way.
@@ -127,7 +119,7 @@ impl Robust {
     }
 
     /// Robust 3. An instance begins.
-    fn begin(&mut self, now: Instant, instance: &mut Instance<impl Service>) {
+    pub(super) fn begin(&mut self, now: Instant, instance: &mut Instance<impl Service>) {
         let is_yardstick = instance.take_measure(now).is_some();
         self.worth.begin(now, if is_yardstick { Role::Yardstick } else { Role::Measured });
         self.machines.begin();
@@ -136,7 +128,7 @@ impl Robust {
     }
 
     /// Robust 3 and 4: what is found of an instance that goes on.
-    fn look(&mut self, now: Instant, instance: &mut Instance<impl Service>) -> Option<Found> {
+    pub(super) fn look(&mut self, now: Instant, instance: &mut Instance<impl Service>) -> Option<Found> {
         let said = self.machines.take_waited(now);
         let logged = instance.ledger().log.length();
         let before = core::mem::replace(&mut self.logged, logged);
@@ -148,7 +140,7 @@ impl Robust {
     }
 
     /// Robust 5: whether others are served again and again, and one request is not.
-    fn has_left_out(&mut self, now: Instant, named: Duration, ledger: &Ledger<impl Service>) -> bool {
+    pub(super) fn has_left_out(&mut self, now: Instant, named: Duration, ledger: &Ledger<impl Service>) -> bool {
         let logged = ledger.log.length();
         let done = |client, timestamp| ledger.has(client, timestamp);
         let Some(oldest) = self.machines.oldest(now, named, logged, done) else { return false };
@@ -160,75 +152,24 @@ impl Robust {
         })
     }
 
+    /// Robust 2. A machine says this. Returns whether there was room for it.
+    pub(super) fn hear(&mut self, now: Instant, said: &Feedback) -> bool {
+        self.machines.hear(now, said)
+    }
+
+    /// The same. Forgets who has said nothing for so long.
+    pub(super) fn forget_silent(&mut self, now: Instant, after: Duration) {
+        self.machines.forget_silent(now, after);
+    }
+
+    /// Nothing can be said of what was done since the last look.
+    pub(super) fn pause(&mut self, now: Instant) {
+        self.worth.pause(now);
+    }
+
     /// What is true between steps.
     pub(super) fn check_invariants(&self) {
         self.machines.check_invariants();
         self.worth.check_invariants();
     }
-}
-
-impl<S: Service> Composite<S> {
-    /// The first input.
-    pub(super) fn begin_to_look(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
-        if self.robust.is_some() {
-            self.begin_to_measure(s.now);
-            s.set_timer(ReplicaTimer::Look, s.now + look_interval(s));
-        }
-    }
-
-    /// Robust 3. An instance begins.
-    pub(super) fn begin_to_measure(&mut self, now: Instant) {
-        if let (Some(robust), Some(Running::Open(instance))) = (&mut self.robust, &mut self.running) {
-            robust.begin(now, instance);
-        }
-    }
-
-    /// Robust 1 and 2.
-    pub(super) fn on_feedback(
-        &mut self,
-        s: &mut Surroundings<'_, impl Speaker>,
-        from: Principal,
-        instance: InstanceId,
-        said: Feedback,
-    ) {
-        s.step("Robust 2");
-        // A request of another instance is asked for again in this one.
-        let oldest = said.oldest.filter(|_| instance == self.what.number);
-        let said = Feedback { oldest, ..said };
-        if !self.robust.as_mut().is_some_and(|robust| robust.machines.hear(s.now, &said)) {
-            s.reject(from, Rejection::Overload);
-        }
-    }
-
-    /// Robust 3 to 6.
-    pub(super) fn look(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
-        s.set_timer(ReplicaTimer::Look, s.now + look_interval(s));
-        let Some(robust) = &mut self.robust else { return };
-        let interval = s.cluster.limits.status_interval;
-        robust.machines.forget_silent(s.now, Duration(interval.0.saturating_mul(SILENT_INTERVALS)));
-        let running = match &mut self.running {
-            Some(Running::Open(instance)) if instance.report().is_none() => Some(instance),
-            _ => None,
-        };
-        let Some(instance) = running else { return robust.worth.pause(s.now) };
-        s.step("Robust 3");
-        let found = robust.look(s.now, instance);
-        if self.what.part.is_backup() {
-            return;
-        }
-        let (step, reason) = match found {
-            Some(Found::Slow) => ("Robust 4", StopReason::SlowerThanABackup),
-            Some(Found::Unmeasured) => ("Robust 4", StopReason::Unmeasured),
-            None if robust.has_left_out(s.now, interval, instance.ledger()) => ("Robust 5", StopReason::LeftOut),
-            None => return,
-        };
-        s.step(step);
-        s.step("Robust 6");
-        instance.stop(s, reason, false);
-    }
-}
-
-/// How often a replica looks.
-fn look_interval(s: &Surroundings<'_, impl Speaker>) -> Duration {
-    Duration((s.cluster.limits.status_interval.0 / LOOKS).max(1))
 }

@@ -39,7 +39,7 @@ pub(super) struct Done {
 
 /// What an instance is found to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(in crate::compositions) enum Found {
     /// Worth less than a Backup.
     Slow,
     /// With more to do than a Backup ever had.

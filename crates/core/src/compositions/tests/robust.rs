@@ -106,11 +106,38 @@ fn nothing_is_expected_where_nobody_says_that_he_waits() {
     announce(&mut net, 0, 0, 0);
     net.pass(200 * LOOK);
     assert_eq!(net.hosts[0].replica.instance(), InstanceId(2), "all are content");
+    announce(&mut net, 0, CLIENTS as u32, 1);
+    net.pass(200 * LOOK);
+    assert_eq!(net.hosts[0].replica.instance(), InstanceId(2), "who has said so is dead");
     for _ in 0..7 {
         announce(&mut net, 0, CLIENTS as u32, 1);
         net.pass(LOOK);
     }
-    assert_eq!(net.hosts[0].replica.instance(), InstanceId(3), "and now they are not");
+    assert_eq!(net.hosts[0].replica.instance(), InstanceId(3), "and who says so now is not");
+}
+
+/// Otherwise a client that says in every Backup that much waits, and later that little does, takes every yardstick
+/// away; and one that says nothing makes a Backup look better than it is.
+#[test]
+fn a_backup_is_measured_by_what_waits_in_its_pool() {
+    let mut net = net(600);
+    for instance in [1, 2] {
+        let instance = InstanceId(instance);
+        while net.hosts[0].replica.instance() == instance {
+            (0..CLIENTS).for_each(|session| net.submit(session, &Counter::add(1), false));
+            net.round();
+            let proposals = core::mem::take(&mut net.in_flight);
+            net.pass(FAST);
+            net.in_flight.extend(proposals);
+            net.settle();
+            net.completed.clear();
+            if instance == InstanceId(2) {
+                break;
+            }
+        }
+    }
+    ask(&mut net, 10, 5 * FAST / 2);
+    assert!(stopped_for(&net, StopReason::SlowerThanABackup) >= 2);
 }
 
 #[test]
