@@ -12,12 +12,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Runs that take all steps together.
-const RUNS: [(&str, u64); 9] = [
+const RUNS: [(&str, u64); 10] = [
     ("pbft", 4),
     ("pbft", 6),
     ("aardvark", 8),
     ("aardvark", 63),
     ("aliph", 275),
+    ("r-aliph", 33),
     ("azyzzyva", 0),
     ("ring", 0),
     ("quorum, ring-fast, ring-resilient, backup(pbft)", 87),
@@ -25,9 +26,10 @@ const RUNS: [(&str, u64); 9] = [
 ];
 
 /// The steps that no run takes, and why.
-const UNSEEN: [(&str, &[&str]); 8] = [
+const UNSEEN: [(&str, &[&str]); 9] = [
     ("it is whom a client asks", &["Aardvark 1"]),
-    ("no honest primary leaves a request out", &["Aardvark 4"]),
+    ("a client's host takes it", &["Robust 1"]),
+    ("no honest replica leaves a request out", &["Aardvark 4", "Robust 5"]),
     ("keys have no host to tell", &["Tree 1", "Tree 2"]),
     ("another page has the steps of it", &["Backup 8", "Ring 9", "Switch 6"]),
     ("it is how a replica takes all other steps meanwhile", &["Amnesia 2"]),
