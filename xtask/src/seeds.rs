@@ -9,13 +9,14 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 /// Longer than any of the calls below should take.
 const CALL_LIMIT: Duration = Duration::from_secs(15 * 60);
 /// What fresh seeds are run with: every protocol by itself, all that follow one another in Aliph and in Ring, and SQL.
-const SUBJECTS: [(&str, &str); 9] = [
+const SUBJECTS: [(&str, &str); 10] = [
     ("pbft", "kv"),
     ("aardvark", "kv"),
     ("quorum", "kv"),
     ("zlight", "kv"),
     ("chain", "kv"),
     ("aliph", "kv"),
+    ("r-aliph", "kv"),
     ("ring", "kv"),
     ("pbft", "sql"),
     ("aliph", "sql"),

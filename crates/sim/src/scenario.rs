@@ -187,6 +187,7 @@ impl Scenario {
             && !self.features.contains(&Feature::Dissent)
             && (loss, reordering, rate) == (0, false, 0)
             && self.adversary.is_none_or(Adversary::is_a_client)
+            && self.adversary != Some(Adversary::FeedbackLies)
             && (4 * self.n + self.f) as u64 * hop <= 2 * self.limits.client_retry.0
     }
 }

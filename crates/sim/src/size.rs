@@ -111,8 +111,8 @@ impl Size {
     pub fn is_calm(self, seed: u64, protocol: Protocol) -> bool {
         let rings = [Part::RingFast, Part::RingResilient];
         let has_ring = protocol.schedule().parts().iter().any(|part| rings.contains(part));
-        let has_views = protocol.is_one_order();
-        self != Self::First && (has_ring || has_views) && Rng::stream(seed, "calm").below(CALM) == 0
+        let is_watched = protocol.is_one_order() || protocol.is_robust();
+        self != Self::First && (has_ring || is_watched) && Rng::stream(seed, "calm").below(CALM) == 0
     }
 
     /// The length of the first phase, in time-outs of a view, of one that was drawn.

@@ -2,6 +2,8 @@
 //! that clients do ends an instance of Ring. What a resilient ring stops for is its quota. Where PBFT is all that there
 //! is, nothing that clients do makes a replica leave a view, an honest call last, or an honest client find no room. In
 //! Aardvark views take turns; and a primary that fetches a state when its turn comes does not get to propose anything.
+//! Where Backups measure other instances, none is left because a request is left out (abs-E6); whether it is worth
+//! while depends on the network.
 //!
 //! Only [calm](crate::scenario::Scenario::is_calm) runs have such a time; all others this check lets pass. Nor does it
 //! look at an instance that correct replicas began with different histories, each by a valid proof: nothing can be
@@ -100,6 +102,9 @@ impl Check for Needless {
             }
             Notice::Stopped { instance, reason } => {
                 let is_ring = matches!(cluster.part(*instance), Part::RingFast | Part::RingResilient);
+                if *reason == StopReason::LeftOut {
+                    return Err(format!("{replica} stopped {instance} although nothing was wrong: {reason}"));
+                }
                 let agree = self.begun.get(instance).is_none_or(|histories| histories.len() <= 1);
                 if is_ring && agree && !NEEDED.contains(reason) {
                     return Err(format!("{replica} stopped the ring {instance} although nothing was wrong: {reason}"));
