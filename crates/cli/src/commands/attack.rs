@@ -2,23 +2,30 @@
 //!
 //! A client: every few milliseconds another of its sessions sends a request and panics at all replicas, in the instance
 //! that runs: at once, so that no answer can be in time, or with MACs that hold for some replicas and not for others.
-//! Or somebody without a key, who [floods](flood) the ports.
+//! Or it does what one of the simulator's clients does that lie ([`kind`]). Or somebody without a key, who
+//! [floods](flood) the ports.
 
 mod flood;
+mod kind;
+
+pub(crate) use kind::Kind;
 
 use crate::failure::{Failure, Result};
 use crate::{files, output, quit, served};
 use bezant_core::auth::Tag;
 use bezant_core::ids::{InstanceId, ReplicaId, Timestamp};
+use bezant_core::joining::CONTROL_SESSION;
 use bezant_core::message::Request;
 use bezant_core::registry::Message;
 use bezant_core::switching::{Panic, Switch, SwitchMessage};
 use bezant_node::Error;
 use bezant_node::config::{Address, ClusterConfig, resolve};
 use bezant_perf::raw::RawClient;
+use bezant_sim::byzantine::{Adversary, ClientMind};
+use bezant_sim::rng::Rng;
 use bytes::Bytes;
-use clap::ValueEnum;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,38 +35,32 @@ use std::time::{Duration, Instant};
 
 /// How many sessions take turns.
 const SESSIONS: usize = 64;
+/// Attacks after which a simulated client draws anew how it lies.
+const TURNS_OF_A_MIND: u64 = 128;
 /// The pause between two attacks.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// What it does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Kind {
-    /// Requests whose MACs some replicas accept and others do not, and panics
-    PartialMacs,
-    /// Signed requests with good MACs, and a panic with each
-    Panics,
-    /// Connections without a key that are closed at once, as fast as they can be made
-    ConnectFlood,
-}
-
-/// What a client sends with its panics.
+/// What a client sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Requests {
-    /// Requests whose MACs some replicas accept and others do not.
+    /// Requests whose MACs some replicas accept and others do not, and panics.
     PartialMacs,
-    /// Signed requests with good MACs.
+    /// Signed requests with good MACs, and panics.
     Signed,
+    /// What this client of the simulator does.
+    Simulated(Adversary),
 }
 
 /// Attack a cluster as one of its clients or from outside, to see that it holds
 ///
 /// Sends requests whose MACs some replicas accept and others do not, and panics all the time. A cluster that is
 /// attacked like that keeps every promise, but may stay out of its fast instances. Nothing is written, for the requests
-/// are none that a service understands. Or floods the ports of all replicas with connections, for which it needs no
-/// key.
+/// are none that a service understands. Or lies like one of the simulator's clients. Or floods the ports of all
+/// replicas with connections, for which it needs no key.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  bezant attack --cluster net/cluster.toml --seconds 5\n  \
     bezant attack --cluster net/cluster.toml --kind panics\n  \
+    bezant attack --cluster net/cluster.toml --kind feedback-lies\n  \
     bezant attack --cluster net/cluster.toml --kind connect-flood --threads 4\n  \
     bezant attack --kind connect-flood --address 127.0.0.1:5432")]
 pub(crate) struct Arguments {
@@ -102,6 +103,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     let requests = match arguments.kind {
         Kind::PartialMacs => Requests::PartialMacs,
         Kind::Panics => Requests::Signed,
+        Kind::Simulated(adversary) => Requests::Simulated(adversary),
         Kind::ConnectFlood => return flood_ports(arguments),
     };
     let config = ClusterConfig::load(&arguments.cluster).map_err(Failure::usage)?;
@@ -111,12 +113,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     let end = Instant::now() + Duration::from_secs(arguments.seconds);
     attacker.go_on(|| Instant::now() >= end)?;
     let Attacker { attacks, instance, .. } = attacker;
+    if attacks == 0 {
+        return Err(Failure::failed(
+            "the attack did nothing: no replica was there, or there was nothing to lie about.",
+        ));
+    }
     if arguments.json {
         return output::line(json!({ "attacks": attacks, "instance": instance.0 }));
     }
     let what = match requests {
         Requests::PartialMacs => "with bad MACs",
         Requests::Signed => "with a signature",
+        Requests::Simulated(adversary) => {
+            return output::line(format!("{attacks} lies of {adversary}; the last in instance {}", instance.0));
+        }
     };
     output::line(format!("{attacks} requests {what} and as many panics; the last in instance {}", instance.0))
 }
@@ -165,8 +175,19 @@ struct Attacker {
     raw: RawClient,
     /// The latest that anybody named.
     instance: InstanceId,
+    /// Requests, and with what is simulated, lies.
     attacks: u64,
     requests: Requests,
+    /// How often it has acted.
+    turns: u64,
+    /// What draws its lies, and who tells them now, if that is simulated.
+    rng: Rng,
+    mind: Option<ClientMind>,
+}
+
+/// Whether this would close the cluster for good, which any client may do that its file names: no attack does.
+fn closes(message: &Message) -> bool {
+    matches!(message, Message::Request(request) if request.client.session == CONTROL_SESSION)
 }
 
 /// The attack could not be carried out.
@@ -179,7 +200,8 @@ impl Attacker {
         let config = ClusterConfig::load(cluster).map_err(Failure::usage)?;
         let options = files::client_options(&config, key, 1, SESSIONS)?;
         let raw = RawClient::new(&options).map_err(failed)?;
-        Ok(Self { raw, instance: InstanceId(1), attacks: 0, requests })
+        let rng = Rng::stream(raw.now().0, "attack");
+        Ok(Self { raw, instance: InstanceId(1), attacks: 0, requests, turns: 0, rng, mind: None })
     }
 
     fn go_on(&mut self, is_over: impl Fn() -> bool) -> Result {
@@ -204,14 +226,19 @@ impl Attacker {
         if self.raw.links_up() == 0 {
             return;
         }
-        self.attacks += 1;
-        let client = self.raw.session((self.attacks % SESSIONS as u64) as u32);
+        self.turns += 1;
+        let client = self.raw.session((self.turns % SESSIONS as u64) as u32);
         let timestamp = Timestamp(self.raw.now().0);
         let (cluster, keyring) = (self.raw.cluster(), self.raw.keyring());
         let mut request = Request::new(self.instance, client, timestamp, false, Bytes::from_static(b"attack"));
         request = request.authenticate_for_all(cluster, keyring);
+        if let Requests::Simulated(adversary) = self.requests {
+            return self.lie(adversary, &request);
+        }
+        self.attacks += 1;
         match self.requests {
             Requests::Signed => request = request.sign(keyring),
+            Requests::Simulated(_) => unreachable!("that is told above"),
             Requests::PartialMacs => {
                 let tags = request.authentication.tags.iter().enumerate();
                 // Every pattern of good and bad ones in turn.
@@ -226,6 +253,24 @@ impl Attacker {
         for to in replicas {
             self.raw.say(to, &Message::Request(request.clone()));
             self.raw.say(to, &panic);
+        }
+    }
+    /// Does with a request what a client of the simulator would.
+    fn lie(&mut self, adversary: Adversary, request: &Request) {
+        if self.turns % TURNS_OF_A_MIND == 1 {
+            self.mind = ClientMind::new(adversary, &mut self.rng, &BTreeSet::new());
+        }
+        let Some(mind) = &mut self.mind else { return };
+        let (cluster, keyring) = (self.raw.cluster(), self.raw.keyring());
+        let before = mind.acts;
+        let mut said = mind.also(&mut self.rng, cluster, keyring, request);
+        for to in cluster.replicas.iter() {
+            let request = mind.request(&mut self.rng, cluster, keyring, to, request);
+            said.extend(request.map(|request| (to, Message::Request(request))));
+        }
+        self.attacks += mind.acts - before;
+        for (to, message) in said.iter().filter(|(_, message)| !closes(message)) {
+            self.raw.say(*to, message);
         }
     }
 }

@@ -26,7 +26,7 @@ pub trait Behaviour: fmt::Debug {
 }
 
 /// A Byzantine client's mind: what it sends to each replica in place of an honest request.
-pub trait ClientBehaviour: fmt::Debug {
+pub trait ClientBehaviour: fmt::Debug + Send {
     /// The request for one replica, or nothing; the honest one unless a behaviour knows better.
     fn request(
         &mut self,
