@@ -232,21 +232,18 @@ impl Attacker {
         let (cluster, keyring) = (self.raw.cluster(), self.raw.keyring());
         let mut request = Request::new(self.instance, client, timestamp, false, Bytes::from_static(b"attack"));
         request = request.authenticate_for_all(cluster, keyring);
-        if let Requests::Simulated(adversary) = self.requests {
-            return self.lie(adversary, &request);
-        }
-        self.attacks += 1;
         match self.requests {
+            Requests::Simulated(adversary) => return self.lie(adversary, &request),
             Requests::Signed => request = request.sign(keyring),
-            Requests::Simulated(_) => unreachable!("that is told above"),
             Requests::PartialMacs => {
                 let tags = request.authentication.tags.iter().enumerate();
                 // Every pattern of good and bad ones in turn.
                 let spoilt =
-                    |(replica, tag)| if self.attacks >> replica & 1 == 1 { Tag::from_bytes([0; 16]) } else { tag };
+                    |(replica, tag)| if self.turns >> replica & 1 == 1 { Tag::from_bytes([0; 16]) } else { tag };
                 request.authentication.tags = tags.map(spoilt).collect();
             }
         }
+        self.attacks += 1;
         let panic = SwitchMessage::Panic(Panic { client, timestamp });
         let panic = Message::Switch(Switch { instance: self.instance, message: panic });
         let replicas: Vec<ReplicaId> = cluster.replicas.iter().collect();
@@ -255,6 +252,7 @@ impl Attacker {
             self.raw.say(to, &panic);
         }
     }
+
     /// Does with a request what a client of the simulator would.
     fn lie(&mut self, adversary: Adversary, request: &Request) {
         if self.turns % TURNS_OF_A_MIND == 1 {

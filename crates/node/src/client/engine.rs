@@ -136,6 +136,23 @@ fn reporter(options: &ClientOptions, session: u32) -> Option<Reporter> {
     options.identity.and_then(|identity| Reporter::new(&options.cluster, ClientId { identity, session }))
 }
 
+/// Seals a message for the replicas at the ends of these links, and sends it.
+fn post(
+    hub: &mut Hub,
+    keyring: &Keyring,
+    encoded: &mut Rope,
+    links: impl Iterator<Item = (ReplicaId, LinkId)> + Clone,
+    message: &Message,
+) {
+    let ids = links.clone().map(|(id, _)| Principal::Replica(id));
+    let mut tags = Vec::new();
+    message.seal(keyring, ids, encoded, |_, tag| tags.push(tag));
+    for ((_, link), tag) in links.zip(&tags) {
+        let tag = tag.as_ref().map_or(&[][..], |tag| tag.as_bytes());
+        hub.send(link, Lane::Usual, encoded, tag);
+    }
+}
+
 impl<D: Driver> Engine<D> {
     fn new(options: &ClientOptions, hub: Hub, clock: Clock, keyring: Keyring, first: u32, driver: D) -> Self {
         let (cluster, keyring) = (Rc::new(options.cluster.clone()), Rc::new(keyring));
@@ -287,17 +304,13 @@ impl<D: Driver> Engine<D> {
 
     /// Says something that is about no session to every replica, over its first connection that is there.
     fn tell_all(&mut self, message: &Message) {
-        for replica in self.cluster.replicas.iter() {
-            let link = |dialers: &Vec<Dialer>| {
-                dialers.get(replica.0 as usize).filter(|dialer| dialer.is_up()).and_then(Dialer::link)
-            };
-            let Some(link) = self.dialers.iter().find_map(link) else { continue };
-            let mut tag = None;
-            let receivers = [Principal::Replica(replica)].into_iter();
-            message.seal(&self.keyring, receivers, &mut self.encoded, |_, own| tag = own);
-            let tag = tag.as_ref().map_or(&[][..], |tag| tag.as_bytes());
-            self.hub.send(link, Lane::Usual, &self.encoded, tag);
-        }
+        let link_to = |replica: ReplicaId| {
+            let mut dialers = self.dialers.iter().filter_map(|dialers| dialers.get(replica.0 as usize));
+            dialers.find(|dialer| dialer.is_up()).and_then(Dialer::link)
+        };
+        let links = self.cluster.replicas.iter().filter_map(|replica| Some((replica, link_to(replica)?)));
+        let links: Vec<_> = links.collect();
+        post(&mut self.hub, &self.keyring, &mut self.encoded, links.into_iter(), message);
         self.hub.flush();
     }
 
@@ -449,13 +462,7 @@ impl<D: Driver> Engine<D> {
             Destination::Client(_) | Destination::Key(_) => 0..0,
         };
         let links = receivers.filter_map(|id| Some((ReplicaId(id as u8), dialers[id].link()?)));
-        let ids = links.clone().map(|(id, _)| Principal::Replica(id));
-        let mut tags = Vec::new();
-        message.seal(&self.keyring, ids, &mut self.encoded, |_, tag| tags.push(tag));
-        for ((_, link), tag) in links.zip(&tags) {
-            let tag = tag.as_ref().map_or(&[][..], |tag| tag.as_bytes());
-            self.hub.send(link, Lane::Usual, &self.encoded, tag);
-        }
+        post(&mut self.hub, &self.keyring, &mut self.encoded, links, message);
     }
 
     fn status(&self) -> EngineStatus {

@@ -135,8 +135,8 @@ impl Worth {
 
     /// What the last Backups did within a horizon, or within a nearer one if none of them lasted so long.
     fn known(&self, horizon: usize) -> &VecDeque<Rates> {
-        let nearer = self.known[..=horizon].iter().rev().map(|known| &known.backups);
-        nearer.clone().find(|backups| !backups.is_empty()).unwrap_or(&self.known[horizon].backups)
+        let mut nearer = self.known[..=horizon].iter().rev().map(|known| &known.backups);
+        nearer.find(|backups| !backups.is_empty()).unwrap_or(&self.known[horizon].backups)
     }
 
     /// Another look, since the last of which this was done.

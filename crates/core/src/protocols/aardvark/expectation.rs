@@ -19,6 +19,7 @@ const RAISE: u64 = 1_010_000;
 const MILLION: u64 = 1_000_000;
 /// What is expected is at most so many times what was ever done, in millionths: then a busy view has failed.
 const RAISED_MAX: u64 = 4 * MILLION;
+
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub(super) struct Expectation {
@@ -143,7 +144,7 @@ impl Expectation {
     }
 
     pub(super) fn batch(&mut self, requests: usize) {
-        for stretch in [&mut self.turn, &mut self.look, &mut self.measure] {
+        for stretch in [&mut self.turn, &mut self.look] {
             stretch.batch = stretch.batch.max(requests as u64);
         }
     }
