@@ -1,58 +1,46 @@
 //! A replica that can be told to lie, for demonstrations, end-to-end tests, and measurements of what an attack costs.
 //!
-//! The liar wraps an honest replica and changes what leaves it, or when it acts. The state inside stays right, so that
-//! the replica is as good as any other from the moment it is told to be honest again. It counts its lies: an attack
-//! that did nothing shows nothing.
+//! The liar wraps an honest replica and changes what comes to it, what leaves it, or when it acts. The state inside
+//! stays right, so that the replica is as good as any other from the moment it is told to be honest again. It counts
+//! its lies: an attack that did nothing shows nothing.
 
+mod falsified;
+mod lie;
+
+pub(crate) use lie::Lie;
+
+use self::falsified::falsified;
 use bezant_core::auth::Keyring;
 use bezant_core::checkpoint::{Checkpoint, Snapshot};
-use bezant_core::digest::{Digest, Domain};
-use bezant_core::ids::Principal;
-use bezant_core::machine::{Effect, Input, Machine, Outbox};
-use bezant_core::message::{Outcome, Reply};
+use bezant_core::ids::{Principal, ReplicaId};
+use bezant_core::machine::{Destination, Effect, Input, Machine, Outbox};
 use bezant_core::notice::{Notice, Report};
-use bezant_core::protocols::chain::{ChainMessage, ChainReply};
-use bezant_core::protocols::ring_fast::RingReply;
-use bezant_core::protocols::speculative::{Certain, Response};
 use bezant_core::registry::{Incoming, Message, Record, ReplicaTimer};
+use bezant_core::rejection::Rejection;
 use bezant_core::replica::Replica;
 use bezant_core::service::Service;
-use bezant_core::services::kv::KvResult;
-use bezant_core::time::Instant;
-use bezant_core::wire::Wire;
+use bezant_core::time::{Duration, Instant};
 use bezant_node::replica::Hosted;
+use bezant_sim::byzantine::{self, Adversary, Mind, Voice};
+use bezant_sim::rng::Rng;
 use bytes::Bytes;
-use clap::ValueEnum;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
-use std::time::Duration;
+use std::{thread, time};
 
-/// How long each pass takes longer at a replica that is slow on purpose: as in the attacks of the paper on Abstract.
-const PROCESSING_DELAY: Duration = Duration::from_millis(10);
-
-/// Ways to misbehave.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Lie {
-    /// Answer clients wrongly, pass wrong results along a chain, and vote for wrong checkpoints
-    #[default]
-    WrongReply,
-    /// Take 10 ms longer for whatever comes
-    ProcessingDelay,
-}
+/// Messages that are kept back at once: what is more is never said.
+const KEPT_MAX: usize = 20_000;
+/// Ticks after which a mind is drawn anew that has found nothing to lie about.
+const PATIENCE: u64 = 25;
+/// Ticks after which any mind is drawn anew: what it remembers grows.
+const TURN: u64 = 3_000;
 
 /// What a replica that misbehaves is told, and how often it did.
 #[derive(Debug, Default)]
 pub(crate) struct Lying {
     how: Mutex<Option<Lie>>,
     lies: AtomicU64,
-}
-
-impl Lie {
-    /// Its name, on the command line and as an order.
-    pub(crate) fn name(self) -> String {
-        self.to_possible_value().expect("none is hidden").get_name().to_owned()
-    }
 }
 
 impl Lying {
@@ -65,8 +53,8 @@ impl Lying {
         *self.how.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lied(&self) {
-        self.lies.fetch_add(1, Ordering::Relaxed);
+    fn lied(&self, times: u64) {
+        self.lies.fetch_add(times, Ordering::Relaxed);
     }
 
     /// How many lies it has told so far.
@@ -75,69 +63,258 @@ impl Lying {
     }
 }
 
+/// The timers of the honest replica, and the liar's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Timer {
+    Honest(ReplicaTimer),
+    /// Its mind speaks without being spoken to.
+    Tick,
+    /// It says what it kept back.
+    Late,
+}
+
+/// A behaviour of the simulator at work.
+#[derive(Debug)]
+struct Playing {
+    adversary: Adversary,
+    mind: Mind,
+    ticks: u64,
+}
+
+impl Playing {
+    fn new(adversary: Adversary, rng: &mut Rng) -> Option<Self> {
+        Some(Self { adversary, mind: Mind::new(&[adversary], rng)?.steadfast(), ticks: 0 })
+    }
+
+    fn lies(&self) -> u64 {
+        self.mind.acts.values().sum()
+    }
+
+    fn is_over(&self) -> bool {
+        self.ticks >= TURN || (self.ticks >= PATIENCE && self.lies() == 0)
+    }
+}
+
+/// What a mind says, and after how many microseconds each.
+#[derive(Debug, Default)]
+struct Said(Vec<(u64, Principal, Message)>);
+
+impl Voice for Said {
+    fn say(&mut self, delay: u64, to: Principal, message: &Message) {
+        self.0.push((delay, to, message.clone()));
+    }
+}
+
+/// When a mind acts.
+enum Moment<'a> {
+    /// Its honest replica would say this.
+    Sends(Principal, &'a Message),
+    /// This came, and it takes it or not.
+    Receives(&'a Incoming, &'a mut bool),
+    Ticks,
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Liar<S: Service> {
     honest: Replica<S>,
+    me: BTreeSet<ReplicaId>,
     lying: Arc<Lying>,
+    playing: Option<Playing>,
+    rng: Rng,
     /// Whether something has come in this pass.
     heard: bool,
+    said: Said,
+    /// What is said later, in the order in which it will be.
+    kept: BTreeMap<(Instant, u64), (Principal, Message)>,
+    /// How much was kept so far.
+    number: u64,
     outbox: Outbox<Replica<S>>,
 }
 
 impl<S: Service> Liar<S> {
     /// A replica that lies as it is told.
     pub(crate) fn new(honest: Replica<S>, lying: Arc<Lying>) -> Self {
-        Self { honest, lying, heard: false, outbox: Outbox::new() }
+        let me = BTreeSet::from_iter(match honest.keyring().me() {
+            Principal::Replica(me) => Some(me),
+            Principal::Client(_) | Principal::Key(_) => None,
+        });
+        Self {
+            honest,
+            me,
+            lying,
+            playing: None,
+            rng: Rng::stream(0, "honest"),
+            heard: false,
+            said: Said::default(),
+            kept: BTreeMap::new(),
+            number: 0,
+            outbox: Outbox::new(),
+        }
+    }
+
+    /// Changes its mind if it has been told to.
+    fn obey(&mut self, now: Instant, lie: Option<Lie>) {
+        let told = match lie {
+            Some(Lie::Simulated(adversary)) => Some(adversary),
+            Some(Lie::Intruder) | None => None,
+        };
+        let plays = self.playing.as_ref().map(|playing| playing.adversary);
+        if told != plays || self.playing.as_ref().is_some_and(Playing::is_over) {
+            let mut rng = Rng::stream(now.0, "lie");
+            self.playing = told.and_then(|adversary| Playing::new(adversary, &mut rng));
+            self.rng = rng;
+        }
+    }
+
+    /// Lets the mind act, if there is one, and says what it wants to be said.
+    fn act(&mut self, now: Instant, moment: Moment<'_>, out: &mut Outbox<Self>) {
+        let Some(playing) = &mut self.playing else { return };
+        let (honest, before) = (&self.honest, playing.lies());
+        let (keyring, cluster) = (honest.keyring(), honest.cluster());
+        let mut liar = byzantine::Liar::new(keyring, cluster, &mut self.rng, &self.me, &mut self.said);
+        match moment {
+            Moment::Sends(to, message) => playing.mind.send(&mut liar, to, message),
+            Moment::Receives(incoming, takes) => *takes = playing.mind.receive(&mut liar, incoming),
+            Moment::Ticks => playing.mind.tick(&mut liar),
+        }
+        self.lying.lied(playing.lies() - before);
+        for (delay, to, message) in std::mem::take(&mut self.said.0) {
+            if delay == 0 {
+                self.say(to, message, out);
+            } else if self.kept.len() < KEPT_MAX {
+                self.number += 1;
+                self.kept.insert((now + Duration(delay), self.number), (to, message));
+                self.set_late(out);
+            }
+        }
+    }
+
+    /// Nobody talks to himself.
+    fn say(&self, to: Principal, message: Message, out: &mut Outbox<Self>) {
+        let to = match to {
+            Principal::Replica(to) if self.me.contains(&to) => return,
+            Principal::Replica(to) => Destination::Replica(to),
+            Principal::Client(to) => Destination::Client(to),
+            Principal::Key(to) => Destination::Key(to),
+        };
+        out.push(Effect::Send(to, message));
+    }
+
+    fn set_late(&self, out: &mut Outbox<Self>) {
+        if let Some((&(at, _), _)) = self.kept.first_key_value() {
+            out.push(Effect::SetTimer(Timer::Late, at));
+        }
+    }
+
+    fn say_late(&mut self, now: Instant, out: &mut Outbox<Self>) {
+        while let Some(entry) = self.kept.first_entry().filter(|entry| entry.key().0 <= now) {
+            let (to, message) = entry.remove();
+            self.say(to, message, out);
+        }
+        self.set_late(out);
+    }
+
+    fn tick(&mut self, now: Instant, out: &mut Outbox<Self>) {
+        if let Some(playing) = &mut self.playing {
+            playing.ticks += 1;
+        }
+        self.act(now, Moment::Ticks, out);
+        out.push(Effect::SetTimer(Timer::Tick, now + self.honest.cluster().limits.status_interval));
+    }
+
+    /// A pass is over. One that stalls looks later at what comes next.
+    fn stall(&mut self) {
+        let heard = std::mem::take(&mut self.heard);
+        let Some(playing) = self.playing.as_mut().filter(|_| heard) else { return };
+        if let Some(stall) = playing.mind.stall(self.honest.cluster()) {
+            self.lying.lied(1);
+            thread::sleep(time::Duration::from_micros(stall));
+        }
+    }
+
+    /// What the honest replica says leaves as it is, or as the liar likes it.
+    fn leave(&mut self, now: Instant, lie: Option<Lie>, (to, message): (Destination, Message), out: &mut Outbox<Self>) {
+        if lie == Some(Lie::Intruder) {
+            let said = falsified(&message, self.honest.keyring());
+            self.lying.lied(u64::from(said.is_some()));
+            return out.push(Effect::Send(to, said.unwrap_or(message)));
+        }
+        if self.playing.is_none() {
+            return out.push(Effect::Send(to, message));
+        }
+        let receivers: Vec<Principal> = match to {
+            Destination::Replica(to) => vec![Principal::Replica(to)],
+            Destination::Client(to) => vec![Principal::Client(to)],
+            Destination::Key(to) => vec![Principal::Key(to)],
+            Destination::Replicas => {
+                let all = self.honest.cluster().replicas.iter();
+                all.filter(|to| !self.me.contains(to)).map(Principal::Replica).collect()
+            }
+        };
+        for to in receivers {
+            self.act(now, Moment::Sends(to, &message), out);
+        }
     }
 }
 
 impl<S: Service> Machine for Liar<S> {
     type Incoming = Incoming;
     type Outgoing = Message;
-    type Timer = ReplicaTimer;
+    type Timer = Timer;
     type Command = <Replica<S> as Machine>::Command;
     type Notice = Notice;
     type Record = Record;
 
     fn step(&mut self, now: Instant, input: Input<Self>, out: &mut Outbox<Self>) {
         let lie = self.lying.how();
-        if matches!(input, Input::Message(_)) {
-            self.heard = true;
-        }
-        if matches!(input, Input::PassEnd) && std::mem::take(&mut self.heard) && lie == Some(Lie::ProcessingDelay) {
-            thread::sleep(PROCESSING_DELAY);
-            self.lying.lied();
-        }
+        self.obey(now, lie);
         let input = match input {
-            Input::Start => Input::Start,
-            Input::Message(message) => Input::Message(message),
-            Input::Timer(timer) => Input::Timer(timer),
+            Input::Start => {
+                self.tick(now, out);
+                Input::Start
+            }
+            Input::Message(message) => {
+                self.heard = true;
+                let mut takes = true;
+                self.act(now, Moment::Receives(&message, &mut takes), out);
+                if !takes {
+                    return;
+                }
+                Input::Message(message)
+            }
+            Input::Timer(Timer::Honest(timer)) => Input::Timer(timer),
+            Input::Timer(Timer::Tick) => return self.tick(now, out),
+            Input::Timer(Timer::Late) => return self.say_late(now, out),
             Input::Command(command) => Input::Command(command),
-            Input::PassEnd => Input::PassEnd,
+            Input::PassEnd => {
+                self.stall();
+                Input::PassEnd
+            }
         };
         self.honest.step(now, input, &mut self.outbox);
-        for effect in self.outbox.drain() {
-            out.push(match effect {
-                Effect::Send(to, message) if lie == Some(Lie::WrongReply) => {
-                    let said = falsified(&message, self.honest.keyring());
-                    said.iter().for_each(|_| self.lying.lied());
-                    Effect::Send(to, said.unwrap_or(message))
-                }
-                Effect::Send(to, message) => Effect::Send(to, message),
-                Effect::Persist(record) => Effect::Persist(record),
-                Effect::Append(record) => Effect::Append(record),
-                Effect::SetTimer(timer, at) => Effect::SetTimer(timer, at),
-                Effect::CancelTimer(timer) => Effect::CancelTimer(timer),
-                Effect::Notify(notice) => Effect::Notify(notice),
-            });
+        let mut effects = std::mem::take(&mut self.outbox);
+        for effect in effects.drain() {
+            match effect {
+                Effect::Send(to, message) => self.leave(now, lie, (to, message), out),
+                Effect::Persist(record) => out.push(Effect::Persist(record)),
+                Effect::Append(record) => out.push(Effect::Append(record)),
+                Effect::SetTimer(timer, at) => out.push(Effect::SetTimer(Timer::Honest(timer), at)),
+                Effect::CancelTimer(timer) => out.push(Effect::CancelTimer(Timer::Honest(timer))),
+                Effect::Notify(notice) => out.push(Effect::Notify(notice)),
+            }
         }
+        self.outbox = effects;
     }
 }
 
 impl<S: Service + 'static> Hosted for Liar<S> {
     fn open(&mut self, frame: Bytes, from: Principal) -> Option<Incoming> {
         self.honest.open(frame, from)
+    }
+
+    fn reject(&mut self, from: Principal, reason: Rejection) {
+        self.honest.reject(from, reason);
     }
 
     fn keyring(&self) -> &Keyring {
@@ -154,56 +331,5 @@ impl<S: Service + 'static> Hosted for Liar<S> {
 
     fn newest_checkpoint(&self) -> Snapshot {
         self.honest.newest_checkpoint()
-    }
-}
-
-/// What a liar says instead, if that is something else.
-fn falsified(message: &Message, keyring: &Keyring) -> Option<Message> {
-    Some(match message {
-        Message::Reply(reply) => Message::Reply(Reply { outcome: false_outcome(&reply.outcome), ..reply.clone() }),
-        Message::Response(response) => Message::Response(falsified_response(response)),
-        Message::RingCertain(Certain(response)) => Message::RingCertain(Certain(falsified_response(response))),
-        Message::ChainReply(reply) => {
-            Message::ChainReply(ChainReply { outcome: false_outcome(&reply.outcome), ..reply.clone() })
-        }
-        Message::RingReply(reply) => {
-            Message::RingReply(RingReply { outcome: false_outcome(&reply.outcome), ..reply.clone() })
-        }
-        // Only the last f+1 places of a chain say what the results are.
-        Message::Chain(message) if message.results != Digest::ZERO => {
-            let results = Digest::of(Domain::Cluster, &message.results.0);
-            Message::Chain(ChainMessage { results, ..message.clone() })
-        }
-        Message::Checkpoint(signed) => {
-            let root = Digest::of(Domain::Cluster, &signed.claims().root.0);
-            Message::Checkpoint(Box::new(keyring.sign(Checkpoint { root, ..*signed.claims() }).into()))
-        }
-        _ => return None,
-    })
-}
-
-fn falsified_response(response: &Response) -> Response {
-    Response { outcome: false_outcome(&response.outcome), ..response.clone() }
-}
-
-/// A well-formed outcome that is never the right one, and always the same: liars agree with each other.
-fn false_outcome(truth: &Outcome) -> Outcome {
-    let lie = |value: &'static [u8]| Outcome::read(KvResult::Value(Some(Bytes::from_static(value))).to_bytes().into());
-    let first = lie(b"a lie");
-    if first.digest() == truth.digest() { lie(b"another lie") } else { first }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lie_is_never_the_truth() {
-        let truths = [KvResult::Done, KvResult::Value(None), KvResult::Value(Some(Bytes::from_static(b"a lie")))];
-        for truth in truths {
-            let truth = Outcome::read(truth.to_bytes().into());
-            assert_ne!(false_outcome(&truth).digest(), truth.digest());
-            assert_ne!(false_outcome(&Outcome::DoneDigest(truth.digest())).digest(), truth.digest());
-        }
     }
 }

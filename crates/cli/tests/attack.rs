@@ -1,7 +1,9 @@
-//! Every attack that a client can make, on real replicas: none costs others more than time.
+//! Every attack that a client can make, and every lie of a replica, on real replicas: none costs others more than time.
 
 mod support;
 
+use bezant_sim::byzantine::Adversary;
+use std::time::{Duration, Instant};
 use support::database::Cluster;
 use support::{Scratch, bezant, json_of, run};
 
@@ -27,5 +29,39 @@ fn whatever_a_client_does_others_are_served() {
         cluster.sql("insert into t values (1)");
         let rows = cluster.sql("select count(*) from t");
         assert_eq!(rows, [[(before + 1).to_string()]], "after {kind}");
+    }
+}
+
+/// How long a replica lies in one way.
+const LASTS: Duration = Duration::from_millis(300);
+
+/// Every part that there is: whatever a lie is about comes up sooner or later.
+const EVERY_PART: &str = "backup(pbft), ring-fast, zlight, chain, quorum, backup(aardvark)";
+
+#[test]
+fn however_a_replica_lies_clients_are_served() {
+    for name in ["pbft", EVERY_PART] {
+        let scratch = Scratch::new();
+        let mut cluster = Cluster::start(&scratch, "net", &["--protocol", name]);
+        cluster.sql("create table t(a)");
+        let lies = Adversary::against(name.parse().unwrap());
+        let lies: Vec<Adversary> =
+            lies.into_iter().filter(|lie| lie.corrupts_replicas() && *lie != Adversary::Twins).collect();
+        let (mut rows, mut told, mut idle) = (0, 0, Vec::new());
+        for lie in &lies {
+            cluster.order(0, &format!("lie {lie}"));
+            let began = Instant::now();
+            while began.elapsed() < LASTS {
+                cluster.sql("insert into t values (1)");
+                rows += 1;
+                assert_eq!(cluster.sql("select count(*) from t"), [[rows.to_string()]], "{name}, {lie}");
+            }
+            match cluster.order(0, "honest") {
+                same if same == told => idle.push(lie),
+                more => told = more,
+            }
+        }
+        // Who is no primary now, or has nobody who joins or fetches, finds nothing to lie about.
+        assert!(idle.len() < lies.len() * 2 / 3, "{name}: {idle:?} did nothing");
     }
 }

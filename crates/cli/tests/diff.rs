@@ -23,7 +23,7 @@ fn a_row_that_was_altered_is_named_and_repaired() {
         let (code, same) = diff(&cluster);
         assert_eq!((code, &same["different"], &same["records"]), (Some(0), &json!(false), &json!([])), "{same}");
 
-        cluster.order(2, "lie wrong-reply");
+        cluster.order(2, "lie intruder");
         let read = "select balance from accounts order by id";
         for _ in 0..5 {
             assert_eq!(cluster.sql(read), rows(&[&["100"], &["50"]]), "{protocol}");

@@ -78,8 +78,12 @@ impl RawClient {
 
     /// Says something to one replica; it leaves with the next [`RawClient::listen`]. Nothing, if there is no link.
     pub fn say(&mut self, to: ReplicaId, message: &Message) {
+        self.send(to, message.sealed(&self.keyring, Principal::Replica(to)));
+    }
+
+    /// Sends a frame to one replica, whatever it is, like [`RawClient::say`].
+    pub fn send(&mut self, to: ReplicaId, frame: Vec<u8>) {
         if let Some(link) = self.dialers.get(to.0 as usize).and_then(Dialer::link) {
-            let frame = message.sealed(&self.keyring, Principal::Replica(to));
             self.hub.send(link, Lane::Usual, &frame.into(), &[]);
         }
     }

@@ -417,6 +417,9 @@ impl Caller {
             if let Some(request) = mind.request(&mut self.rng, &cluster, &self.keyring, to, request) {
                 say(stage, self.process, &self.keyring, to, &Message::Request(request));
             }
+            for frame in mind.frames(&mut self.rng, &self.keyring, to, request) {
+                stage.post(self.process, Principal::Replica(to), frame.into());
+            }
         }
     }
 

@@ -4,11 +4,13 @@
 mod counts;
 mod faults;
 mod measured;
+mod speech;
 
 pub use self::counts::Counts;
 
 use self::measured::Measured;
-use crate::byzantine::{self, Mind};
+use self::speech::Speech;
+use crate::byzantine::{self, Liar, Mind};
 use crate::checks::{Event, Holdings};
 use crate::clock::Clock;
 use crate::disk::{Disk, DiskProfile, Stored, Unreadable};
@@ -56,6 +58,8 @@ pub struct Node {
     identity: Identity,
     machine: Option<Replica<Store>>,
     mind: Option<Mind>,
+    /// When it looks next at what has come, if its mind stalls.
+    looks_at: u64,
     clock: Clock,
     profile: DiskProfile,
     /// Microseconds that a pass of its event loop gathers inputs; 0: each input is a pass.
@@ -100,6 +104,7 @@ impl Node {
             identity,
             machine: None,
             mind,
+            looks_at: 0,
             clock,
             profile,
             pass,
@@ -220,11 +225,17 @@ impl Node {
     /// A frame arrived.
     pub fn frame(&mut self, stage: &mut Stage, from: Principal, frame: Bytes) {
         let Some(machine) = &mut self.machine else { return };
+        let stall = self.mind.as_mut().filter(|_| stage.now != self.looks_at);
+        if let Some(stall) = stall.and_then(|mind| mind.stall(&self.identity.cluster)) {
+            self.looks_at = (stage.now / stall + 1) * stall;
+            return stage.plan(self.looks_at, Occurrence::Frame { to: self.process, from, frame });
+        }
         stage.arrived(from, self.process, &frame);
         let Some(incoming) = machine.open(frame, from) else { return };
         if let Some(mind) = &mut self.mind {
             let Identity { keyring, cluster, liars, .. } = &self.identity;
-            let mut liar = byzantine::liar(self.process, keyring, cluster, &mut self.rng, liars, stage);
+            let mut voice = Speech { process: self.process, keyring, stage };
+            let mut liar = Liar::new(keyring, cluster, &mut self.rng, liars, &mut voice);
             if !mind.receive(&mut liar, &incoming) {
                 return;
             }
@@ -245,7 +256,8 @@ impl Node {
     pub fn tick(&mut self, stage: &mut Stage) {
         if let (Some(mind), true) = (&mut self.mind, self.machine.is_some()) {
             let Identity { keyring, cluster, liars, .. } = &self.identity;
-            let mut liar = byzantine::liar(self.process, keyring, cluster, &mut self.rng, liars, stage);
+            let mut voice = Speech { process: self.process, keyring, stage };
+            let mut liar = Liar::new(keyring, cluster, &mut self.rng, liars, &mut voice);
             mind.tick(&mut liar);
         }
     }
@@ -418,7 +430,8 @@ impl Node {
         let others = cluster.replicas.iter().filter(|to| one.is_none() && to != id).map(Principal::Replica);
         let receivers = one.into_iter().chain(others);
         if let Some(mind) = &mut self.mind {
-            let mut liar = byzantine::liar(self.process, keyring, cluster, &mut self.rng, liars, stage);
+            let mut voice = Speech { process: self.process, keyring, stage };
+            let mut liar = Liar::new(keyring, cluster, &mut self.rng, liars, &mut voice);
             for to in receivers {
                 mind.send(&mut liar, to, message);
             }

@@ -58,7 +58,7 @@ pub(crate) fn run(binary: &Path) -> Result<String> {
     load.finish(LOAD_MAX)?;
     let catch_up = cluster.wait_for_one_root()?;
 
-    cluster.order_replica(3, "lie wrong-reply")?;
+    cluster.order_replica(3, "lie intruder")?;
     cluster.redis.load(second, scratch.path())?.finish(LOAD_MAX)?;
     let loaded = start.elapsed();
     cluster.wait_for_fault(3)?;

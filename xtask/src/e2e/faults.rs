@@ -99,7 +99,7 @@ fn run_all(cluster: &mut Cluster, fast: &str, writers: &Writers, attacker: &Path
         cluster.start_replica(replica)?;
         back.push(wait_for(fast, cluster)?);
     }
-    cluster.order_replica(3, "lie wrong-reply")?;
+    cluster.order_replica(3, "lie intruder")?;
     thread::sleep(FAULT);
     cluster.order_replica(3, "honest")?;
     back.push(wait_for(fast, cluster)?);

@@ -35,7 +35,7 @@ pub(crate) fn run(binary: &Path) -> Result<String> {
     cluster.kill_replica(0)?;
     let without_primary = test(&cluster, "test_client.py")?;
     cluster.start_replica(0)?;
-    cluster.order_replica(3, "lie wrong-reply")?;
+    cluster.order_replica(3, "lie intruder")?;
     let with_liar = test(&cluster, "test_client.py")?;
     cluster.wait_for_fault(3)?;
     cluster.kill_replica(1)?;

@@ -266,7 +266,14 @@ impl Attacker {
             let request = mind.request(&mut self.rng, cluster, keyring, to, request);
             said.extend(request.map(|request| (to, Message::Request(request))));
         }
+        let mut frames = Vec::new();
+        for to in cluster.replicas.iter() {
+            frames.extend(mind.frames(&mut self.rng, keyring, to, request).into_iter().map(|frame| (to, frame)));
+        }
         self.attacks += mind.acts - before;
+        for (to, frame) in frames {
+            self.raw.send(to, frame);
+        }
         for (to, message) in said.iter().filter(|(_, message)| !closes(message)) {
             self.raw.say(*to, message);
         }

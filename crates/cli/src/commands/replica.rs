@@ -80,7 +80,7 @@ fn obey(orders: &Orders, leave: &mpsc::Sender<()>) {
         let lie = line.strip_prefix("lie ").map(|name| Lie::from_str(name, false));
         match (line.as_str(), lie) {
             (_, Some(Ok(lie))) => {
-                orders.alter.store(lie == Lie::WrongReply, Ordering::Relaxed);
+                orders.alter.store(lie == Lie::Intruder, Ordering::Relaxed);
                 orders.lying.tell(Some(lie));
             }
             ("honest", _) => orders.lying.tell(None),

@@ -74,12 +74,13 @@ impl Cluster {
     }
 
     /// Gives a replica an order, and waits until it obeys; it says how many lies it has told so far.
-    pub fn order(&mut self, replica: usize, order: &str) {
+    pub fn order(&mut self, replica: usize, order: &str) -> u64 {
         let child = &mut self.replicas[replica].as_mut().unwrap().0;
         writeln!(child.stdin.as_mut().unwrap(), "{order}").unwrap();
         let mut line = String::new();
         BufReader::with_capacity(1, child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        assert!(line.starts_with(&format!("{order}: ")), "{line}");
+        let lies = line.strip_prefix(order).and_then(|rest| rest.strip_prefix(": ")?.trim_end().parse().ok());
+        lies.unwrap_or_else(|| panic!("{line}"))
     }
 
     /// Waits until the slowest replica is as far as the others.

@@ -74,10 +74,10 @@ enum Drawn {
 }
 
 macro_rules! adversaries {
-    ($($(#[$doc:meta])* $name:ident => $label:literal, $who:ident, $needs:expr, $drawn:expr;)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident => $label:literal, $who:ident, $needs:expr, $drawn:expr;)*) => {
         /// A named behaviour of the Byzantine replicas and clients of a run.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Adversary { $($(#[$doc])* $name,)* }
+        pub enum Adversary { $($(#[doc = $doc])* $name,)* }
 
         impl Adversary {
             /// Every behaviour.
@@ -86,6 +86,11 @@ macro_rules! adversaries {
             /// The name used by `--adversary`.
             pub const fn label(self) -> &'static str {
                 match self { $(Self::$name => $label),* }
+            }
+
+            /// What it does, in a sentence.
+            pub fn about(self) -> &'static str {
+                match self { $(Self::$name => concat!($($doc),*).trim()),* }
             }
 
             /// What there must be for it to come into play.
@@ -121,15 +126,15 @@ adversaries! {
     /// A replica that signs other checkpoints than it has.
     WrongCheckpoint => "wrong-checkpoint", Replicas, OneOf(PBFT), Everywhere;
     /// A replica that lies to those that fetch state from it.
-    LyingTransfer => "lying-transfer", Replicas, Nothing, Everywhere;
+    LyingSnapshot => "lying-snapshot", Replicas, Nothing, Everywhere;
     /// A client that gives a big request's body to a liar only, and a liar that orders it and keeps it (pbft-F22).
-    WithheldBody => "withheld-body", Both, Nothing, Everywhere;
+    WithholdBody => "withhold-body", Both, Nothing, Everywhere;
     /// A replica whose view changes claim what it never prepared, and hide what it did.
     ViewChangeLiar => "view-change-liar", Replicas, OneOf(PBFT), Everywhere;
     /// A replica that says everything again later, across views and restarts, also what others said.
     Replay => "replay", Replicas, Nothing, Everywhere;
     /// A replica that speaks of views, batches and requests far in the future.
-    Flood => "flood", Replicas, Nothing, Everywhere;
+    ReplicaFlood => "replica-flood", Replicas, Nothing, Everywhere;
     /// A primary that leaves f correct replicas out of every quorum and is mute to clients (pbft-F21).
     Exclude => "exclude", Replicas, Nothing, Everywhere;
     /// A primary whose clock is far off, or stands still, or goes back (prac-F27).
@@ -169,7 +174,7 @@ adversaries! {
     /// A replica that proves what did not happen (abs-K21).
     BogusProof => "bogus-proof", Replicas, Instances, WithInstances;
     /// A replica that stops, or says so, without reason (abs-K23).
-    FalseStop => "false-stop", Replicas, Instances, WithInstances;
+    LowLoadForgery => "low-load-forgery", Replicas, Instances, WithInstances;
     /// A client that panics whenever it speaks (abs-K14).
     PanicStorm => "panic-storm", Client, Instances, WithInstances;
     /// A client whose requests reach some replicas only, with odd MACs and two operations in one (abs-K2, abs-K12,
@@ -203,6 +208,16 @@ adversaries! {
     Complainer => "complainer", Replicas, OneOf(AARDVARK), InsteadOf(600);
     /// A client that announces what it never asks for, and says of nothing that it was answered (abs-K22).
     FeedbackLies => "feedback-lies", Client, Robust, InsteadOf(600);
+    /// A replica that takes a two-hundredth of a view's time-out longer for whatever comes, 10 ms as a rule (abs-K3).
+    ProcessingDelay => "processing-delay", Replicas, Nothing, InsteadOf(200);
+    /// A primary, head or entry that is slower and slower, until the others lose patience, and then half as slow.
+    SlowByEpsilon => "slow-by-epsilon", Replicas, Nothing, InsteadOf(200);
+    /// A replica that never hears some clients.
+    Censor => "censor", Replicas, Nothing, InsteadOf(200);
+    /// A client that asks in the name of very many sessions at once, and every request is good.
+    ClientFlood => "client-flood", Client, Nothing, InsteadOf(100);
+    /// A client that sends what is no message.
+    Malformed => "malformed", Client, Nothing, InsteadOf(100);
 }
 
 impl Adversary {
@@ -275,13 +290,13 @@ mod tests {
     /// A seed draws by these numbers: whoever changes them changes what all seeds mean.
     #[test]
     fn a_seed_draws_from_as_many_as_ever() {
-        assert_eq!(count("pbft"), (21, 4));
-        assert_eq!(count("unreplicated"), (21, 4));
+        assert_eq!(count("pbft"), (21, 9));
+        assert_eq!(count("unreplicated"), (21, 9));
         for name in ["quorum", "zlight", "chain", "azyzzyva", "aliph"] {
-            assert_eq!(count(name), (33, 5), "{name}");
+            assert_eq!(count(name), (33, 10), "{name}");
         }
-        assert_eq!(count("ring"), (35, 6));
-        assert_eq!(count("quorum, ring-resilient"), (33, 2));
+        assert_eq!(count("ring"), (35, 11));
+        assert_eq!(count("quorum, ring-resilient"), (33, 7));
         let strangers = Adversary::drawn_among_strangers();
         assert_eq!(strangers, [Adversary::JoinFlood, Adversary::MemberReplay, Adversary::Takeover]);
     }

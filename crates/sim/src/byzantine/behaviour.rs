@@ -23,6 +23,11 @@ pub trait Behaviour: fmt::Debug {
 
     /// Time went by.
     fn tick(&mut self, _liar: &mut Liar<'_>) {}
+
+    /// How many microseconds it does nothing between one look at what has come and the next.
+    fn stall(&self, _cluster: &Cluster) -> Option<u64> {
+        None
+    }
 }
 
 /// A Byzantine client's mind: what it sends to each replica in place of an honest request.
@@ -47,6 +52,11 @@ pub trait ClientBehaviour: fmt::Debug + Send {
         _keyring: &Keyring,
         _request: &Request,
     ) -> Vec<(ReplicaId, Message)> {
+        Vec::new()
+    }
+
+    /// What it sends to each replica besides that need not be a message at all.
+    fn frames(&mut self, _rng: &mut Rng, _keyring: &Keyring, _to: ReplicaId, _request: &Request) -> Vec<Vec<u8>> {
         Vec::new()
     }
 }

@@ -1,16 +1,21 @@
-//! What a behaviour works with.
+//! What a behaviour works with. It does not know whether its replica is a simulated one or a real one: what it says
+//! leaves through the [`Voice`] that its host gives it.
 
-use crate::checks::Event;
-use crate::network::ProcessId;
 use crate::rng::Rng;
-use crate::stage::{Occurrence, Stage};
 use bezant_core::auth::Keyring;
 use bezant_core::cluster::Cluster;
 use bezant_core::ids::{InstanceId, Principal, ReplicaId};
 use bezant_core::protocols::pbft::{Ordering, PbftMessage};
 use bezant_core::registry::Message;
-use bytes::Bytes;
+use bezant_core::wire::Wire;
 use std::collections::BTreeSet;
+use std::ptr;
+
+/// How a liar is heard.
+pub trait Voice {
+    /// Says something to one principal after `delay` microseconds, sealed with the liar's keys.
+    fn say(&mut self, delay: u64, to: Principal, message: &Message);
+}
 
 /// What a behaviour works with: its replica's keys, a random stream, and the means to speak.
 pub struct Liar<'a> {
@@ -24,14 +29,25 @@ pub struct Liar<'a> {
     pub rng: &'a mut Rng,
     /// Which others lie too: they may be spared.
     pub liars: &'a BTreeSet<ReplicaId>,
-    process: ProcessId,
-    stage: &'a mut Stage,
+    voice: &'a mut dyn Voice,
     /// What an honest replica would say now, until it is said.
-    honest: Option<(Principal, Bytes)>,
+    honest: Option<(Principal, &'a Message)>,
     acts: u64,
 }
 
-impl Liar<'_> {
+impl<'a> Liar<'a> {
+    /// The context of a behaviour, for the host of its replica.
+    pub fn new(
+        keyring: &'a Keyring,
+        cluster: &'a Cluster,
+        rng: &'a mut Rng,
+        liars: &'a BTreeSet<ReplicaId>,
+        voice: &'a mut dyn Voice,
+    ) -> Self {
+        let Principal::Replica(me) = keyring.me() else { panic!("a lying replica has a replica's keys") };
+        Self { me, cluster, keyring, rng, liars, voice, honest: None, acts: 0 }
+    }
+
     /// Says something to one principal.
     pub fn say(&mut self, to: Principal, message: &Message) {
         self.say_later(0, to, message);
@@ -39,32 +55,13 @@ impl Liar<'_> {
 
     /// Says something after `delay` microseconds.
     pub fn say_later(&mut self, delay: u64, to: Principal, message: &Message) {
-        if let Message::Ordering(Ordering { message, .. }) = message {
-            let batch = match message {
-                PbftMessage::PrePrepare(proposal) => Some(&proposal.batch),
-                PbftMessage::Batch(batch) => Some(batch),
-                _ => None,
-            };
-            if let Some(batch) = batch {
-                self.stage.checks.see(self.stage.now, &Event::Batch(batch));
-            }
-        }
-        self.release(delay, to, message.sealed(self.keyring, to).into());
-    }
-
-    /// Sends bytes after `delay` microseconds.
-    pub fn release(&mut self, delay: u64, to: Principal, frame: Bytes) {
-        if delay == 0 && self.honest.as_ref().is_some_and(|honest| *honest == (to, frame.clone())) {
+        let same = |honest: &Message| ptr::eq(honest, message) || honest.to_bytes() == message.to_bytes();
+        if delay == 0 && self.honest.is_some_and(|(receiver, honest)| receiver == to && same(honest)) {
             self.honest = None;
         } else {
             self.acts += 1;
         }
-        if delay == 0 {
-            self.stage.post(self.process, to, frame);
-        } else {
-            let at = self.stage.now + delay;
-            self.stage.plan(at, Occurrence::Late { from: self.process, to, frame });
-        }
+        self.voice.say(delay, to, message);
     }
 
     /// Says something of PBFT.
@@ -79,8 +76,8 @@ impl Liar<'_> {
     }
 
     /// An honest replica would say this now.
-    pub(super) fn expect(&mut self, to: Principal, message: &Message) {
-        self.honest = Some((to, message.sealed(self.keyring, to).into()));
+    pub(super) fn expect(&mut self, to: Principal, message: &'a Message) {
+        self.honest = Some((to, message));
     }
 
     /// How often something was said since the last time that an honest replica would not have said, or not said that
@@ -89,17 +86,4 @@ impl Liar<'_> {
         let withheld = self.honest.take().is_some() && self.acts == 0;
         std::mem::take(&mut self.acts) + u64::from(withheld)
     }
-}
-
-/// Makes the context of a behaviour. Only the host of its replica does.
-pub fn liar<'a>(
-    process: ProcessId,
-    keyring: &'a Keyring,
-    cluster: &'a Cluster,
-    rng: &'a mut Rng,
-    liars: &'a BTreeSet<ReplicaId>,
-    stage: &'a mut Stage,
-) -> Liar<'a> {
-    let Principal::Replica(me) = keyring.me() else { panic!("a lying replica has a replica's keys") };
-    Liar { me, cluster, keyring, rng, liars, process, stage, honest: None, acts: 0 }
 }

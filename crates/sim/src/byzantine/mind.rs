@@ -47,6 +47,12 @@ impl Mind {
         (!parts.is_empty()).then(|| Self { parts, now: 0, quits, acts: Acts::new() })
     }
 
+    /// The same, and it never falls silent.
+    #[must_use]
+    pub fn steadfast(self) -> Self {
+        Self { quits: None, ..self }
+    }
+
     fn is_silent(&self) -> bool {
         self.quits.is_some_and(|quits| self.acts.values().sum::<u64>() >= quits)
     }
@@ -58,7 +64,7 @@ impl Mind {
     }
 
     /// See [`Behaviour::send`].
-    pub fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
+    pub fn send<'a>(&mut self, liar: &mut Liar<'a>, to: Principal, message: &'a Message) {
         if self.is_silent() {
             return;
         }
@@ -90,6 +96,13 @@ impl Mind {
         if self.parts.len() > 1 && liar.rng.per_mille(TURNS) {
             self.now = (self.now + 1) % self.parts.len();
         }
+    }
+
+    /// See [`Behaviour::stall`].
+    pub fn stall(&mut self, cluster: &Cluster) -> Option<u64> {
+        let stall = self.parts[self.now].1.stall(cluster).filter(|_| !self.is_silent())?;
+        self.act(1);
+        Some(stall)
     }
 }
 
@@ -167,5 +180,12 @@ impl ClientMind {
         let said = self.behaviour.also(rng, cluster, keyring, request);
         self.acts += said.len() as u64;
         said
+    }
+
+    /// See [`ClientBehaviour::frames`].
+    pub fn frames(&mut self, rng: &mut Rng, keyring: &Keyring, to: ReplicaId, request: &Request) -> Vec<Vec<u8>> {
+        let frames = self.behaviour.frames(rng, keyring, to, request);
+        self.acts += frames.len() as u64;
+        frames
     }
 }

@@ -1,12 +1,13 @@
 //! Which file plays which adversary.
 
 use super::{
-    Adversary, Behaviour, ClientBehaviour, abort_equivocation, bogus_proof, chain_substitute, complainer,
-    cross_instance, different_proofs, equivocate, exclude, false_stop, false_tail, false_testimony, feedback_lies,
-    fickle_primary, flood, join_flood, lopsided_client, lying_transfer, many_sessions, member_replay, mutate,
-    nobodys_requests, odd_client, odd_paths, panic_storm, partial_macs, references, replay, ring_forger,
-    selective_checkpoint, session_flood, silent, skewed_time, slow, slow_hop, split_order, spoilt_macs, takeover,
-    unasked_bodies, view_change_liar, withheld_body, wrong_checkpoint, wrong_reply,
+    Adversary, Behaviour, ClientBehaviour, abort_equivocation, bogus_proof, censor, chain_substitute, client_flood,
+    complainer, cross_instance, different_proofs, equivocate, exclude, false_tail, false_testimony, feedback_lies,
+    fickle_primary, join_flood, lopsided_client, low_load_forgery, lying_snapshot, malformed, many_sessions,
+    member_replay, mutate, nobodys_requests, odd_client, odd_paths, panic_storm, partial_macs, processing_delay,
+    references, replay, replica_flood, ring_forger, selective_checkpoint, session_flood, silent, skewed_time, slow,
+    slow_by_epsilon, slow_hop, split_order, spoilt_macs, takeover, unasked_bodies, view_change_liar, withhold_body,
+    wrong_checkpoint, wrong_reply,
 };
 use crate::rng::Rng;
 use bezant_core::ids::ReplicaId;
@@ -20,11 +21,11 @@ pub(super) fn behaviour(adversary: Adversary, rng: &mut Rng) -> Option<Box<dyn B
         Adversary::Slow => Box::new(slow::Slow::new(rng)),
         Adversary::WrongReply => Box::new(wrong_reply::WrongReply::new(rng)),
         Adversary::WrongCheckpoint => Box::new(wrong_checkpoint::WrongCheckpoint),
-        Adversary::LyingTransfer => Box::new(lying_transfer::LyingTransfer),
-        Adversary::WithheldBody => Box::new(withheld_body::WithheldBody),
+        Adversary::LyingSnapshot => Box::new(lying_snapshot::LyingSnapshot),
+        Adversary::WithholdBody => Box::new(withhold_body::WithholdBody),
         Adversary::ViewChangeLiar => Box::new(view_change_liar::ViewChangeLiar::new(rng)),
         Adversary::Replay => Box::new(replay::Replay::default()),
-        Adversary::Flood => Box::new(flood::Flood),
+        Adversary::ReplicaFlood => Box::new(replica_flood::ReplicaFlood),
         Adversary::Exclude => Box::new(exclude::Exclude::default()),
         Adversary::SkewedTime => Box::new(skewed_time::SkewedTime::new(rng)),
         Adversary::Mutate => Box::new(mutate::Mutate::new(rng)),
@@ -39,7 +40,7 @@ pub(super) fn behaviour(adversary: Adversary, rng: &mut Rng) -> Option<Box<dyn B
         Adversary::FalseTail => Box::new(false_tail::FalseTail::new(rng)),
         Adversary::CrossInstance => Box::new(cross_instance::CrossInstance::default()),
         Adversary::BogusProof => Box::new(bogus_proof::BogusProof::default()),
-        Adversary::FalseStop => Box::new(false_stop::FalseStop::new(rng)),
+        Adversary::LowLoadForgery => Box::new(low_load_forgery::LowLoadForgery::new(rng)),
         Adversary::RingForger => Box::new(ring_forger::RingForger::new(rng)),
         Adversary::SlowHop => Box::new(slow_hop::SlowHop::new(rng)),
         Adversary::MemberReplay => Box::new(member_replay::MemberReplay::default()),
@@ -47,6 +48,9 @@ pub(super) fn behaviour(adversary: Adversary, rng: &mut Rng) -> Option<Box<dyn B
         Adversary::FicklePrimary => Box::new(fickle_primary::FicklePrimary::new(rng)),
         Adversary::NobodysRequests => Box::new(nobodys_requests::NobodysRequests::new(rng)),
         Adversary::Complainer => Box::new(complainer::Complainer),
+        Adversary::Censor => Box::new(censor::Censor::new(rng)),
+        Adversary::ProcessingDelay => Box::new(processing_delay::ProcessingDelay),
+        Adversary::SlowByEpsilon => Box::new(slow_by_epsilon::SlowByEpsilon::default()),
         Adversary::FalseTestimony => Box::new(false_testimony::FalseTestimony::default()),
         Adversary::Twins
         | Adversary::PartialMacs
@@ -60,7 +64,9 @@ pub(super) fn behaviour(adversary: Adversary, rng: &mut Rng) -> Option<Box<dyn B
         | Adversary::JoinFlood
         | Adversary::Takeover
         | Adversary::SessionFlood
-        | Adversary::FeedbackLies => return None,
+        | Adversary::FeedbackLies
+        | Adversary::ClientFlood
+        | Adversary::Malformed => return None,
     })
 }
 
@@ -72,7 +78,7 @@ pub(super) fn client_behaviour(
 ) -> Option<Box<dyn ClientBehaviour>> {
     match adversary {
         Adversary::PartialMacs => Some(Box::new(partial_macs::PartialMacs::new(rng))),
-        Adversary::WithheldBody => Some(Box::new(withheld_body::ToLiarsOnly::new(liars))),
+        Adversary::WithholdBody => Some(Box::new(withhold_body::ToLiarsOnly::new(liars))),
         Adversary::ManySessions => Some(Box::new(many_sessions::ManySessions::new(rng))),
         Adversary::OddClient => Some(Box::new(odd_client::OddClient::new(rng))),
         Adversary::OddPaths => Some(Box::new(odd_paths::OddPaths::new(rng))),
@@ -83,6 +89,8 @@ pub(super) fn client_behaviour(
         Adversary::References => Some(Box::new(references::ForReferences::new(rng, liars))),
         Adversary::SessionFlood => Some(Box::new(session_flood::SessionFlood::new(rng))),
         Adversary::FeedbackLies => Some(Box::new(feedback_lies::FeedbackLies::new(rng))),
+        Adversary::ClientFlood => Some(Box::new(client_flood::ClientFlood::new(rng))),
+        Adversary::Malformed => Some(Box::new(malformed::Malformed)),
         _ => None,
     }
 }

@@ -6,7 +6,6 @@ use bezant_core::batch::Entry;
 use bezant_core::ids::Principal;
 use bezant_core::protocols::pbft::{Ordering, PbftMessage, PrePrepare};
 use bezant_core::registry::{Incoming, Message};
-use bytes::Bytes;
 use std::collections::VecDeque;
 
 /// What it remembers: the oldest is forgotten first.
@@ -14,7 +13,7 @@ const MEMORY_MAX: usize = 400;
 
 #[derive(Debug, Default)]
 pub(super) struct Replay {
-    own: VecDeque<(Principal, Bytes)>,
+    own: VecDeque<(Principal, Message)>,
     /// Messages of others that convince third parties, or that it may repeat under its own name.
     others: VecDeque<Message>,
 }
@@ -28,12 +27,12 @@ fn remember<T>(memory: &mut VecDeque<T>, item: T) {
 
 impl Behaviour for Replay {
     fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
-        remember(&mut self.own, (to, message.sealed(liar.keyring, to).into()));
+        remember(&mut self.own, (to, message.clone()));
         liar.say(to, message);
         if liar.rng.per_mille(300) && !self.own.is_empty() {
-            let (to, frame) = self.own[liar.rng.below(self.own.len() as u64) as usize].clone();
+            let (to, message) = self.own[liar.rng.below(self.own.len() as u64) as usize].clone();
             let delay = liar.rng.below(liar.cluster.limits.view_timeout.0);
-            liar.release(delay, to, frame);
+            liar.say_later(delay, to, &message);
         }
     }
 

@@ -23,7 +23,8 @@ pub(crate) enum Kind {
 static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
     let own = [Kind::PartialMacs, Kind::Panics, Kind::ConnectFlood];
     let named = |adversary: &&Adversary| own.iter().any(|kind| kind.name() == adversary.label());
-    let clients = Adversary::ALL.iter().filter(|adversary| adversary.is_a_client() && !adversary.needs_strangers());
+    let clients =
+        Adversary::ALL.iter().filter(|adversary| adversary.corrupts_clients() && !adversary.needs_strangers());
     own.into_iter().chain(clients.filter(|it| !named(it)).map(|it| Kind::Simulated(*it))).collect()
 });
 
@@ -37,12 +38,12 @@ impl Kind {
         }
     }
 
-    const fn help(self) -> &'static str {
+    fn help(self) -> &'static str {
         match self {
             Self::PartialMacs => "Requests whose MACs some replicas accept and others do not, and panics",
             Self::Panics => "Signed requests with good MACs, and a panic with each",
             Self::ConnectFlood => "Connections without a key that are closed at once, as fast as they can be made",
-            Self::Simulated(_) => "As `bezant sim --adversary` of the same name",
+            Self::Simulated(adversary) => adversary.about().trim_end_matches('.'),
         }
     }
 }
@@ -64,7 +65,7 @@ mod tests {
     /// Whoever adds a client that lies to the simulator has added an attack.
     #[test]
     fn every_client_of_the_simulator_that_lies_is_an_attack_under_its_own_name() {
-        for adversary in Adversary::ALL.iter().filter(|adversary| adversary.is_a_client()) {
+        for adversary in Adversary::ALL.iter().filter(|adversary| adversary.corrupts_clients()) {
             let kind = Kind::from_str(adversary.label(), false);
             assert_eq!(kind.is_ok(), !adversary.needs_strangers(), "{adversary}");
         }

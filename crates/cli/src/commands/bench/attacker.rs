@@ -118,7 +118,7 @@ impl Attack {
 pub(super) fn end_lie(cluster: &mut DemoCluster, lie: Lie) -> Result<Attacked> {
     match cluster.have_lie(LIAR, None)? {
         0 => Err(Failure::failed(format!("the lie {}: it was never told.", lie.name()))),
-        attacks => Ok(Attacked { attack: lie.name(), attacks }),
+        attacks => Ok(Attacked { attack: lie.name().to_owned(), attacks }),
     }
 }
 

@@ -72,12 +72,13 @@ enum DemoCommand {
         /// Its number
         replica: u8,
     },
-    /// Let a replica lie: wrong answers and votes (`status` names it), a value altered (`diff` names the row)
+    /// Let a replica lie: as an intruder would, with wrong answers and votes (`status` names it) and a value altered
+    /// (`diff` names the row), or in any other way of the simulator's
     Lie {
         /// Its number
         replica: u8,
         /// How
-        #[arg(value_enum, default_value_t)]
+        #[arg(value_enum, default_value = "intruder")]
         how: Lie,
     },
     /// Let a replica tell the truth again. What was altered in its state is repaired at the next checkpoint
@@ -238,10 +239,10 @@ fn greeting(replicas: usize, servers: &gateway::Servers) -> String {
     text
 }
 
-/// Which lies a replica tells, and what shows each of them.
+/// Which lies a replica tells, and what shows those of an intruder.
 fn lies(how: Lie, config: &ClusterConfig) -> &'static str {
     match config.protocol {
-        _ if how == Lie::ProcessingDelay => "it takes 10 ms longer for whatever comes",
+        _ if how != Lie::Intruder => how.about(),
         Protocol::Unreplicated => {
             "wrong answers to clients, a value altered in its state; nothing shows either, there is no other to ask"
         }

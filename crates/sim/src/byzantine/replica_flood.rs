@@ -13,7 +13,7 @@ use std::sync::Arc;
 const BURST: usize = 6;
 
 #[derive(Debug)]
-pub(super) struct Flood;
+pub(super) struct ReplicaFlood;
 
 fn invent(liar: &mut Liar<'_>) -> PbftMessage {
     let far = *liar.rng.pick(&[1, 2, 7, 100, 1 << 20, 1 << 40, u64::MAX - 1]);
@@ -50,7 +50,7 @@ fn invent(liar: &mut Liar<'_>) -> PbftMessage {
     }
 }
 
-impl Behaviour for Flood {
+impl Behaviour for ReplicaFlood {
     fn receive(&mut self, liar: &mut Liar<'_>, incoming: &Incoming) -> bool {
         // Answers every vote with one for the next positions.
         if let Message::Ordering(Ordering { instance, message: PbftMessage::Prepare(vote) }) = &*incoming.message {

@@ -8,7 +8,7 @@ use bezant_core::registry::Message;
 use bezant_core::wire::Wire;
 
 #[derive(Debug)]
-pub(super) struct LyingTransfer;
+pub(super) struct LyingSnapshot;
 
 /// The message with one byte changed, if it is still a message then.
 fn corrupted(liar: &mut Liar<'_>, message: &TransferMessage) -> Option<TransferMessage> {
@@ -18,7 +18,7 @@ fn corrupted(liar: &mut Liar<'_>, message: &TransferMessage) -> Option<TransferM
     TransferMessage::from_bytes(bytes.into()).ok()
 }
 
-impl Behaviour for LyingTransfer {
+impl Behaviour for LyingSnapshot {
     fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
         let Message::Transfer(transfer) = message else { return liar.say(to, message) };
         match liar.rng.below(4) {

@@ -15,9 +15,9 @@ use std::collections::BTreeSet;
 
 /// The lying replica's part.
 #[derive(Debug)]
-pub(super) struct WithheldBody;
+pub(super) struct WithholdBody;
 
-impl Behaviour for WithheldBody {
+impl Behaviour for WithholdBody {
     fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
         let big = |request: &Request| request.operation.len() > liar.cluster.limits.inline_bytes_max;
         let body = match message {

@@ -9,7 +9,7 @@ use bezant_core::switching::{AbortReport, Switch, SwitchMessage};
 use std::sync::Arc;
 
 #[derive(Debug)]
-pub(super) struct FalseStop {
+pub(super) struct LowLoadForgery {
     /// Never says that it has stopped.
     stubborn: bool,
     /// Says so without reason, per mille of the ticks.
@@ -19,13 +19,13 @@ pub(super) struct FalseStop {
     report: Option<AbortReport>,
 }
 
-impl FalseStop {
+impl LowLoadForgery {
     pub(super) const fn new(rng: &mut Rng) -> Self {
         Self { stubborn: rng.per_mille(200), often: rng.between(50, 1_000), latest: InstanceId(0), report: None }
     }
 }
 
-impl Behaviour for FalseStop {
+impl Behaviour for LowLoadForgery {
     fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
         self.latest = self.latest.max(message.instance().unwrap_or_default());
         if let Message::Switch(Switch { instance, message: SwitchMessage::Abort(signed) }) = message {

@@ -1,0 +1,51 @@
+//! Just not slow enough (abs-K3): whoever orders holds back what it orders, a little longer each time, until the others
+//! lose patience; then half as long, and so on. It finds by itself how slow a primary, head or entry may be.
+
+use super::{Behaviour, Liar};
+use bezant_core::ids::Principal;
+use bezant_core::protocols::pbft::{Ordering, PbftMessage};
+use bezant_core::registry::Message;
+use bezant_core::switching::{Switch, SwitchMessage};
+
+/// The least that it grows by: so many of these are a time-out of a view.
+const STEPS: u64 = 10_000;
+
+#[derive(Debug, Default)]
+pub(super) struct SlowByEpsilon {
+    /// How long it holds back an order, in microseconds.
+    delay: u64,
+}
+
+/// Whether its own machine leaves a view or an instance, for which the liar takes the blame.
+const fn leaves(message: &Message) -> bool {
+    matches!(
+        message,
+        Message::Ordering(Ordering { message: PbftMessage::ViewChange(_), .. })
+            | Message::Switch(Switch { message: SwitchMessage::Abort(_), .. })
+    )
+}
+
+const fn orders(message: &Message) -> bool {
+    matches!(
+        message,
+        Message::Ordering(Ordering { message: PbftMessage::PrePrepare(_), .. })
+            | Message::Order(_)
+            | Message::Chain(_)
+            | Message::Ring(_)
+    )
+}
+
+impl Behaviour for SlowByEpsilon {
+    fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
+        if leaves(message) {
+            self.delay /= 2;
+        }
+        let delay = if orders(message) { self.delay } else { 0 };
+        liar.say_later(delay, to, message);
+    }
+
+    fn tick(&mut self, liar: &mut Liar<'_>) {
+        let timeout = liar.cluster.limits.view_timeout.0;
+        self.delay = (self.delay + self.delay / 20 + timeout / STEPS).min(timeout);
+    }
+}
