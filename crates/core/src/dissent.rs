@@ -229,7 +229,7 @@ impl<T: Signable> List<T> {
     }
 
     /// The statements, if all of them were signed.
-    fn verify(&self, keyring: &Keyring) -> Option<Vec<&Signed<T>>> {
+    pub(crate) fn verify(&self, keyring: &Keyring) -> Option<Vec<&Signed<T>>> {
         self.0.iter().map(|signed| keyring.verify_in_place(signed)).collect()
     }
 }

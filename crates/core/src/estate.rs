@@ -59,6 +59,8 @@ struct Meta {
     position: u64,
     /// The position after which the running instance executes nothing more.
     last: u64,
+    /// The position that this comes to, at least, where somebody is missing and it is open how long it lasts.
+    least: u64,
     /// The batch of the last ruling, of those executed.
     ruled: Sequence,
     /// Requests that were refused because they are disputed.
@@ -70,7 +72,20 @@ struct Meta {
     /// The position from which on requests are executed together again.
     alone: u64,
 }
-wire_struct!(Meta { executed, history, effects, time, position, last, ruled, disputed, disputed_last, closed, alone });
+wire_struct!(Meta {
+    executed,
+    history,
+    effects,
+    time,
+    position,
+    last,
+    least,
+    ruled,
+    disputed,
+    disputed_last,
+    closed,
+    alone
+});
 
 impl Meta {
     fn closed(&self) -> Option<u64> {
@@ -106,6 +121,8 @@ pub struct Estate<S> {
     trace: trace::Trace,
     /// The rulings that the oldest version does not follow yet, in the order of their batches.
     rulings: Vec<Ruled>,
+    /// The batch that ended the stay of the running instance, if one has.
+    stay_ends: Option<Sequence>,
 }
 
 /// A batch that may still be undone.
@@ -126,7 +143,7 @@ impl<S: Service> Estate<S> {
             pinned: keys.identities.clone(),
             clients: ClientTable::new(cluster.limits.sessions_per_identity_max),
             members: Members::new(&cluster.limits),
-            meta: Meta { last: u64::MAX, ..Meta::default() },
+            meta: Meta { last: u64::MAX, least: u64::MAX, ..Meta::default() },
             tree: Tree::new(),
             versions: BTreeMap::new(),
             earlier: Vec::new(),
@@ -136,6 +153,7 @@ impl<S: Service> Estate<S> {
             ended: Vec::new(),
             trace: trace::Trace::new(cluster),
             rulings: Vec::new(),
+            stay_ends: None,
         };
         estate.return_trace();
         // What a service has from the beginning nobody wrote: whoever starts again makes it again.
@@ -271,24 +289,51 @@ impl<S: Service> Estate<S> {
         Ok(())
     }
 
-    /// Counts batches from `sequence` on, for an instance that ends at position `last`. Earlier versions can still be
-    /// fetched, but not gone back to.
-    pub fn begin_instance(&mut self, sequence: Sequence, last: u64) {
+    /// Counts batches from `sequence` on, for an instance that ends at position `least`; or, if it `stays`, not before
+    /// that and [`Self::end_stay`]. Earlier versions can still be fetched, but not gone back to.
+    pub fn begin_instance(&mut self, sequence: Sequence, least: u64, stays: bool) {
         assert!(self.tentative.is_none(), "an instance begins with what is final");
         self.earlier.extend(core::mem::take(&mut self.versions).into_values());
         self.forget_rulings();
-        self.count_batches(sequence, last);
+        self.count_batches(sequence, (least, if stays { u64::MAX } else { least }));
+    }
+
+    /// Whether batches are counted, of an instance that comes to an end by itself, and not positions.
+    pub const fn is_in_backup(&self) -> bool {
+        self.meta.least < u64::MAX
+    }
+
+    /// Whether it is open how long the running instance lasts.
+    pub const fn stays(&self) -> bool {
+        self.meta.last > self.meta.least
+    }
+
+    /// The batch just executed says that nobody is missing any more: the instance ends with it, or where it ends at
+    /// least.
+    pub fn end_stay(&mut self, batch: Sequence) {
+        assert_eq!(self.meta.executed, batch, "the end of a stay is executed with its batch");
+        self.stay_ends = Some(batch);
+        self.meta.last = self.meta.least.max(self.meta.position);
+        self.meta.least = self.meta.last;
     }
 
     /// The state is where the running instance begins.
-    fn count_batches(&mut self, sequence: Sequence, last: u64) {
+    fn count_batches(&mut self, sequence: Sequence, (least, last): (u64, u64)) {
         self.meta.executed = sequence;
+        self.meta.least = least;
         self.meta.last = last;
         self.meta.ruled = Sequence(0);
         self.since.clear();
         self.checkpoint();
         self.interval.clear();
         self.forget_effects();
+    }
+
+    /// The running instance comes to no end by itself, and each request of it is a batch.
+    fn count_positions(&mut self, sequence: Sequence) {
+        self.meta.executed = sequence;
+        (self.meta.least, self.meta.last) = (u64::MAX, u64::MAX);
+        self.forget_rulings();
     }
 
     /// Goes back to a version, and counts batches from `sequence` on.
@@ -301,9 +346,7 @@ impl<S: Service> Estate<S> {
     pub fn rewind(&mut self, sequence: Sequence) -> Result<(), BadState> {
         self.return_to(sequence)?;
         assert_eq!(self.meta.position, sequence.0, "versions that are gone back to are named by their positions");
-        self.meta.executed = sequence;
-        self.meta.last = u64::MAX;
-        self.forget_rulings();
+        self.count_positions(sequence);
         Ok(())
     }
 
@@ -332,9 +375,7 @@ impl<S: Service> Estate<S> {
     /// at `sequence`, and the only one.
     pub fn anchor_at(&mut self, sequence: Sequence) {
         let tree = self.newest_version().clone();
-        self.meta.executed = sequence;
-        self.meta.last = u64::MAX;
-        self.forget_rulings();
+        self.count_positions(sequence);
         self.since.clear();
         self.earlier.clear();
         self.versions = BTreeMap::from([(sequence, tree)]);

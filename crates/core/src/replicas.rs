@@ -28,6 +28,7 @@
 //! The tests count all of that out, for every n and f that there are.
 
 use crate::ids::{ReplicaId, View};
+use crate::wire_struct;
 use core::fmt;
 
 /// The largest cluster: replica numbers fit in a byte, and sets of replicas in one `u64`.
@@ -177,6 +178,41 @@ impl Replicas {
     /// Whether there is such a replica.
     pub const fn contains(&self, replica: ReplicaId) -> bool {
         replica.0 < self.n
+    }
+}
+
+/// Some of the replicas.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReplicaSet {
+    /// Bit i stands for replica i.
+    bits: u64,
+}
+wire_struct!(ReplicaSet { bits });
+
+impl ReplicaSet {
+    /// Nobody.
+    pub const NOBODY: Self = Self { bits: 0 };
+
+    /// Whether it is one of them.
+    pub const fn contains(self, replica: ReplicaId) -> bool {
+        (replica.0 as usize) < REPLICAS_MAX && self.bits >> replica.0 & 1 == 1
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(self) -> bool {
+        self.bits == 0
+    }
+
+    /// How many they are.
+    pub const fn len(self) -> usize {
+        self.bits.count_ones() as usize
+    }
+}
+
+impl FromIterator<ReplicaId> for ReplicaSet {
+    fn from_iter<T: IntoIterator<Item = ReplicaId>>(replicas: T) -> Self {
+        let bit = |replica: ReplicaId| 1u64.checked_shl(replica.0.into()).unwrap_or(0);
+        Self { bits: replicas.into_iter().fold(0, |bits, replica| bits | bit(replica)) }
     }
 }
 

@@ -76,6 +76,8 @@ reasons! {
     Unmeasured => "unmeasured", "no Backup was measured with so much to do";
     /// Others are served, and one request is not (Robust 5).
     LeftOut => "left_out", "a request is left out";
+    /// It needs all replicas (Presence 3).
+    SomebodyMissing => "somebody_missing", "a replica is missing";
     /// A client asks again and again for what it was answered.
     Doubted => "doubted", "a client is not content with its answers";
     /// It was to come to its end here, and has.

@@ -34,7 +34,8 @@ use bezant_core::registry::{InstanceRecord, LogRecord, Message};
 use bezant_core::service::Proposal;
 use bezant_core::switching::certificate::{Prepared, Stable};
 use bezant_core::switching::{
-    AbortReport, Bodies, Certificates, ClaimedProof, Feedback, Fetch, HistoryRecord, Panic, Switch, SwitchMessage,
+    AbortReport, Bodies, Certificates, ClaimedProof, Feedback, Fetch, HistoryRecord, Panic, Returned, Switch,
+    SwitchMessage,
 };
 use bezant_core::time::Instant;
 use bezant_core::wire::Wire;
@@ -278,8 +279,9 @@ fn switches() -> Vec<(&'static str, Message)> {
     let boundary = Boundary { position: 3, history: DIGEST, root: DIGEST };
     let certificates = Certificates { prepared: Some(certified(PREPARED)), stable: Some(certified(STABLE)) };
     let (boundaries, digests) = (vec![boundary], vec![DIGEST]);
+    let silent = [ReplicaId(2)].into_iter().collect();
     let report =
-        AbortReport { instance: INSTANCE, anchor: boundary, boundaries, digests, low_load: true, certificates };
+        AbortReport { instance: INSTANCE, anchor: boundary, boundaries, digests, low_load: true, silent, certificates };
     let proof = ClaimedProof { reports: vec![signed(report.clone())] };
     let entry = LogEntry::new(Proposal { time: Instant(8), seed: DIGEST }, request());
     let statements = vec![
@@ -295,6 +297,8 @@ fn switches() -> Vec<(&'static str, Message)> {
         ("LOST", SwitchMessage::Lost(Instant(8))),
         ("HERE", SwitchMessage::Here(Instant(8))),
         ("FEEDBACK", SwitchMessage::Feedback(FEEDBACK)),
+        ("PRESENT", SwitchMessage::Present(())),
+        ("RETURNED", SwitchMessage::Returned(Box::new(signed(Returned { instance: INSTANCE })))),
     ];
     let say = |message| Message::Switch(Switch { instance: INSTANCE, message });
     statements.into_iter().map(|(name, message)| (name, say(message))).collect()

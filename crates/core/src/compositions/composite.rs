@@ -2,6 +2,7 @@
 
 use super::early::Early;
 use super::jump::Jump;
+use super::presence::Presence;
 use super::resumed::{FIRST, tells_its_opening};
 use super::robust::Robust;
 use crate::checkpoint::Evidence;
@@ -61,6 +62,8 @@ pub(crate) struct Composite<S: Service> {
     pub(super) waiting: ClientSet,
     pub(super) asked: Option<Instant>,
     heartbeats: u64,
+    /// To whether it is behind.
+    questions: u64,
     pub(crate) last_switch: LastSwitch,
     /// Whether the instance began with the proof of its sequencer, where that is the one that counts.
     pub(super) begun_again: bool,
@@ -71,6 +74,8 @@ pub(crate) struct Composite<S: Service> {
     /// Whom this replica, which gets nowhere opening the instance, asked last what that one began with, and who has
     /// not answered that yet: bit i stands for replica i.
     pub(super) asked_for_proof: (Option<ReplicaId>, u64),
+    /// Who is there.
+    pub(super) presence: Presence,
     /// What its instances are worth, if that matters.
     pub(super) robust: Option<Robust>,
     /// While the log is replayed: bodies that a record of a later instance will name.
@@ -110,11 +115,13 @@ impl<S: Service> Composite<S> {
             waiting: ClientSet::default(),
             asked: None,
             heartbeats: 0,
+            questions: 0,
             last_switch: LastSwitch::default(),
             begun_again: false,
             ahead: None,
             failures: 0,
             asked_for_proof: (None, 0),
+            presence: Presence::new(cluster.replicas.n()),
             robust: cluster.protocol.is_robust().then(|| Robust::new(cluster.replicas.n())),
             bodies: Vec::new(),
         }
@@ -151,22 +158,28 @@ impl<S: Service> Composite<S> {
             Running::Open(instance) => instance.start(s),
         }
         if self.what.hands_on() {
+            self.begin_to_hear(s.now);
             self.heartbeat(s);
         }
         self.begin_to_look(s);
         self.go_on(s);
     }
 
-    /// Asks another replica each time whether this one is behind: who hears nothing would never learn of it.
+    /// Says that this replica is there (Presence 1). Now and then it asks another one each time whether it is behind:
+    /// who hears nothing would never learn of it.
     fn heartbeat(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
-        self.heartbeats += 1;
-        let others = self.what.replicas.n() as u64 - 1;
-        if let Some(step) = self.heartbeats.checked_rem(others) {
-            let to = (u64::from(s.me.0) + 1 + step) % self.what.replicas.n() as u64;
-            s.send(Destination::Replica(ReplicaId(to as u8)), self.switch(SwitchMessage::Behind(())));
+        self.say_present(s);
+        let is_lost = self.ask_where(s);
+        if is_lost || self.heartbeats.is_multiple_of(HEARTBEAT_INTERVALS) {
+            self.questions += 1;
+            let others = self.what.replicas.n() as u64 - 1;
+            if let Some(step) = self.questions.checked_rem(others) {
+                let to = (u64::from(s.me.0) + 1 + step) % self.what.replicas.n() as u64;
+                s.send(Destination::Replica(ReplicaId(to as u8)), self.switch(SwitchMessage::Behind(())));
+            }
         }
-        let intervals = if self.ask_where(s) { 1 } else { HEARTBEAT_INTERVALS };
-        s.set_timer(ReplicaTimer::Heartbeat, s.now + Duration(s.cluster.limits.status_interval.0 * intervals));
+        self.heartbeats += 1;
+        s.set_timer(ReplicaTimer::Heartbeat, s.now + s.cluster.limits.status_interval);
     }
 
     /// A timer came due.
@@ -252,6 +265,8 @@ impl<S: Service> Composite<S> {
                 (SwitchMessage::Panic(panic), Principal::Client(_)) => self.on_panic(s, panic.client),
                 (SwitchMessage::Abort(report), Principal::Replica(from)) => self.on_abort(s, from, report),
                 (SwitchMessage::Bodies(bodies), Principal::Replica(from)) => self.on_bodies(s, from, bodies),
+                (SwitchMessage::Present(()), Principal::Replica(from)) => self.on_present(s, from),
+                (SwitchMessage::Returned(signed), Principal::Replica(from)) => self.on_returned(s, from, *signed),
                 (SwitchMessage::Init(_) | SwitchMessage::Behind(()), Principal::Replica(_)) => {}
                 (message @ (SwitchMessage::Checkpoint(_) | SwitchMessage::Anchor(_)), Principal::Replica(_)) => {
                     let message = Message::Switch(Switch { instance: self.what.number, message });

@@ -18,6 +18,7 @@ impl<S: Service> Composite<S> {
         self.check_questions(cluster, me);
         self.waiting.check_invariants();
         self.early.check_invariants();
+        self.presence.check_invariants(cluster.replicas.n());
         self.robust.iter().for_each(Robust::check_invariants);
         if let Some(jump) = &self.ahead {
             jump.check_invariants(cluster, self.what.number);

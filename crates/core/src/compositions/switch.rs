@@ -202,6 +202,7 @@ impl<S: Service> Composite<S> {
         if instance > self.what.number {
             (self.begun_again, self.asked_for_proof) = (false, (None, 0));
             self.reports.clear();
+            self.presence.begin_instance();
             // Who goes over goes on fetching what is certified in this instance, however that began.
             self.ahead = None;
         }
@@ -304,7 +305,7 @@ impl<S: Service> Composite<S> {
         if let Some(divergence) = opening.divergence() {
             s.out.notify(Notice::Repaired(Box::new(divergence)));
         }
-        let fetched = opening.fetched();
+        let (fetched, missing) = (opening.fetched(), opening.history().silent);
         let entries = opening.finish(s, &mut ledger);
         let proof = self.proof.clone().expect("opened with a proof");
         let mut records = HistoryRecord::bodies(entries);
@@ -327,6 +328,7 @@ impl<S: Service> Composite<S> {
         }
         running.open_mut().into_iter().for_each(|instance| instance.start(s));
         self.running = Some(running);
+        self.leave_if_missing(s, missing);
         self.opened(s);
     }
 

@@ -30,9 +30,10 @@ impl<S: Service> Estate<S> {
         self.meta.ruled = batch;
     }
 
-    /// Another instance runs, which has no rulings yet.
+    /// Another instance runs, in which nothing is ruled yet, and no stay has ended.
     pub fn forget_rulings(&mut self) {
         self.rulings.clear();
+        self.stay_ends = None;
         self.meta.ruled = Sequence(0);
     }
 
@@ -65,7 +66,7 @@ impl<S: Service> Estate<S> {
         let leads_on = log.anchor().position..disputed;
         let before = self.earlier.iter().rev().find(|tree| position_of(tree).is_some_and(|at| leads_on.contains(&at)));
         let Some(before) = before.cloned() else { return Ok(()) };
-        let (begun, last) = (self.meta.executed, self.meta.last);
+        let (begun, ends) = (self.meta.executed, (self.meta.least, self.meta.last));
         self.restore(&before)?;
         let position = self.meta.position;
         self.meta.executed = Sequence(position);
@@ -77,7 +78,7 @@ impl<S: Service> Estate<S> {
         }
         self.rulings = rulings;
         self.versions.clear();
-        self.count_batches(begun, last);
+        self.count_batches(begun, ends);
         Ok(())
     }
 

@@ -54,6 +54,9 @@ impl<S: Service> Estate<S> {
         if self.follows_ruling_in(ordered.sequence) {
             self.meta.ruled = ordered.sequence;
         }
+        if self.stay_ends == Some(ordered.sequence) {
+            self.end_stay(ordered.sequence);
+        }
         if for_good {
             self.since.push(ordered);
         } else {

@@ -19,8 +19,9 @@ impl<S: Service> Estate<S> {
     }
 
     fn check_positions(&self) {
-        let Meta { position, last, disputed, disputed_last, closed, .. } = self.meta;
+        let Meta { position, last, least, disputed, disputed_last, closed, .. } = self.meta;
         assert!(position <= last, "an instance executes no more than its quota");
+        assert!(least <= last, "an instance is open at its end only while it stays");
         assert!(disputed_last <= position, "what was disputed was executed as nothing");
         assert_eq!(disputed > 0, disputed_last > 0, "whatever was disputed has a position");
         assert!(disputed <= disputed_last, "each request that was disputed has a position");

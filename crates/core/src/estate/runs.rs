@@ -325,7 +325,7 @@ mod tests {
     #[test]
     fn a_run_ends_with_its_instance() {
         let (cluster, mut estate) = open(64);
-        estate.begin_instance(Sequence(0), 3);
+        estate.begin_instance(Sequence(0), 3, false);
         let batch: Vec<Request> = (0..8).map(|session| add(session, 1)).collect();
         assert_eq!(execute(&cluster, &mut estate, &batch).len(), 3);
         assert_eq!(calls(&estate), [3]);

@@ -13,6 +13,7 @@ use crate::machine::{Step, StepsTaken};
 use crate::message::Request;
 use crate::notice::{Notice, Report};
 use crate::rejection::Rejection;
+use crate::replicas::ReplicaSet;
 use crate::schedule::Specification;
 use crate::service::Proposal;
 use crate::switching;
@@ -173,6 +174,8 @@ pub trait TotalOrder: Debug + Clone + Sized {
     /// The history that the instance begins with is decided: from now on any request may be ordered. An order that
     /// was made to wait for this takes only batches with an INIT before.
     fn opened(&mut self, context: &mut Context<'_, Self>);
+    /// These replicas are missing: an order that depends on one of them goes on without it.
+    fn do_without(&mut self, context: &mut Context<'_, Self>, missing: ReplicaSet);
     /// Whether this replica may vote now; it may not while it abstains after the loss of its log.
     fn may_vote(&self) -> bool;
     /// The last position that this replica may have helped to acknowledge, ever: that a batch was undone since does not

@@ -4,6 +4,7 @@
 use super::message::Message;
 use super::record::InstanceRecord;
 use super::timer::ReplicaTimer;
+use crate::auth::Signed;
 use crate::checkpoint::{Evidence, Tree};
 use crate::cluster::Cluster;
 use crate::digest::Digest;
@@ -27,8 +28,8 @@ use crate::service::Service;
 use crate::stop::{StopReason, SwitchReason};
 use crate::switching::report::BOUNDARIES_MAX;
 use crate::switching::{
-    self, Abortable, Begun, Certainty, CheckedReport, ClaimedProof, Heard, HistoryRecord, Ledger, Proof, Record, Steps,
-    Surroundings, Switch,
+    self, Abortable, Begun, Certainty, CheckedReport, ClaimedProof, Heard, HistoryRecord, Ledger, Proof, Record,
+    Returned, Steps, Surroundings, Switch,
 };
 use crate::time::Instant;
 use alloc::boxed::Box;
@@ -198,6 +199,21 @@ impl<S: Service> Instance<S> {
     /// See [`Steps::stop`].
     pub(crate) fn stop(&mut self, s: &mut Surroundings<'_, impl Speaker>, reason: StopReason, low_load: bool) {
         each!(self, instance => instance.stop(s, reason, low_load));
+    }
+
+    /// Whether this replica has the instance's state, or is on its way to that.
+    pub(crate) fn is_current(&self) -> bool {
+        match self {
+            Self::Pbft(backup) => backup.is_current(),
+            other => other.report().is_none(),
+        }
+    }
+
+    /// Presence 5: a Backup that stays has it ordered that nobody is missing.
+    pub(crate) fn ask_for_end(&mut self, s: &mut Surroundings<'_, impl Speaker>, returned: Vec<Signed<Returned>>) {
+        if let Self::Pbft(backup) = self {
+            backup.ask_for_end(s, returned);
+        }
     }
 
     /// See [`Abortable::report`].

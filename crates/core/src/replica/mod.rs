@@ -17,6 +17,7 @@ use crate::machine::{Destination, Input, Machine, Outbox};
 use crate::notice::{Notice, Report};
 use crate::registry::{Incoming, InstanceRecord, LogRecord, Message, Record, ReplicaTimer};
 use crate::rejection::{Account, Rejection, Rejections};
+use crate::replicas::ReplicaSet;
 use crate::service::Service;
 use crate::switching::{Amnesia, Recorded, Speaker, Surroundings};
 use crate::time::Instant;
@@ -145,6 +146,7 @@ impl<S: Service> Replica<S> {
                 rejections: &mut rejections,
                 log_bytes: &mut 0,
                 amnesia: &mut amnesia,
+                silent: ReplicaSet::NOBODY,
                 out: &mut out,
             };
             composite.replay(&mut s, restored.as_ref(), record);
@@ -262,7 +264,8 @@ impl<S: Service> Machine for Replica<S> {
 
     fn step(&mut self, now: Instant, input: Input<Self>, out: &mut Outbox<Self>) {
         let Self { cluster, keyring, me, composite, rejections, log_bytes, amnesia } = self;
-        let mut s = Surroundings { now, cluster, keyring, me: *me, rejections, log_bytes, amnesia, out };
+        let silent = composite.silent(now, cluster, *me);
+        let mut s = Surroundings { now, cluster, keyring, me: *me, rejections, log_bytes, amnesia, silent, out };
         match input {
             Input::Start => composite.start(&mut s),
             Input::Message(Incoming { from, message }) => match (message.into_inner(), from) {

@@ -20,6 +20,8 @@ pub struct Specification {
     pub view: View,
     /// Whether another part of the schedule serves fewer clients better, or more: then the instance watches the load.
     pub watches_load: bool,
+    /// Whether it needs all replicas, and a Backup that does not comes after it.
+    pub yields: bool,
     /// How long instances of its part last; none if it is the only one, which lasts for ever.
     quota: Option<Quota>,
     /// How many of them came before.
@@ -45,6 +47,7 @@ impl Specification {
             head: schedule.head(replicas, number),
             view: View(schedule.backups_before(number) % replicas.n() as u64),
             watches_load,
+            yields: !part.is_backup() && schedule.parts().iter().any(|part| part.is_backup()),
             quota,
             before: schedule.same_before(number),
         }

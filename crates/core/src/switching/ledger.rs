@@ -61,7 +61,11 @@ impl<S: Service> Ledger<S> {
     }
 
     /// Whether the state at a position of the log can be had here: by executing, or by going back to a version first.
+    /// Not in the middle of a Backup, even if only the batch is missing that ended it (Presence 5).
     pub fn reaches(&self, position: u64) -> bool {
+        if self.estate.is_in_backup() {
+            return false;
+        }
         let version = self.estate.version_before(Sequence(position));
         self.estate.executed().0 <= position || version.is_some_and(|at| at.0 >= self.log.anchor().position)
     }

@@ -1,7 +1,7 @@
 //! What is said about instances rather than within one.
 
 use super::report::{AbortReport, ClaimedProof};
-use crate::auth::{Claimed, Keyring, Signed};
+use crate::auth::{Claimed, Keyring, Signable, Signed};
 use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::history::{Boundary, LogEntry};
@@ -11,6 +11,7 @@ use crate::spoken::{Cover, Spoken, from_replica};
 use crate::time::Instant;
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::{wire_enum, wire_struct};
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
@@ -39,6 +40,18 @@ pub struct Feedback {
     pub oldest: Option<(u32, Timestamp)>,
 }
 wire_struct!(Feedback { machine, load, oldest });
+
+/// RETURNED: in this instance the signer hears all replicas ([`crate::compositions::presence`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Returned {
+    /// Which instance.
+    pub instance: InstanceId,
+}
+wire_struct!(Returned { instance });
+
+impl Signable for Returned {
+    const KIND: u8 = 21;
+}
 
 /// FETCH: the sender lacks these entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,6 +112,10 @@ pub enum SwitchMessage {
     Here(Instant),
     /// A client machine to every replica: what of it waits.
     Feedback(Feedback),
+    /// A replica to every other: it works in the instance.
+    Present(()),
+    /// A replica to every other: it hears all replicas in the instance.
+    Returned(Box<Claimed<Signed<Returned>>>),
 }
 wire_enum!(SwitchMessage {
     1 => Panic,
@@ -113,6 +130,8 @@ wire_enum!(SwitchMessage {
     10 => Lost,
     11 => Here,
     12 => Feedback,
+    13 => Present,
+    14 => Returned,
 });
 
 /// A statement with the instance that it is about (abs-D1).
@@ -137,6 +156,8 @@ impl fmt::Display for Switch {
                 write!(f, "ABORT {instance} of {} p{}..p{}", signed.signer(), report.anchor.position, report.end())
             }
             SwitchMessage::Init(proof) => write!(f, "INIT {instance} with {} reports", proof.reports.len()),
+            SwitchMessage::Present(()) => write!(f, "PRESENT {instance}"),
+            SwitchMessage::Returned(signed) => write!(f, "RETURNED {instance} says {}", signed.signer()),
             SwitchMessage::Behind(()) => write!(f, "BEHIND {instance}"),
             SwitchMessage::Fetch(fetch) => write!(f, "FETCH {instance} {} entries", fetch.0.len()),
             SwitchMessage::Bodies(bodies) => write!(f, "BODIES {instance} {} entries", bodies.0.len()),
@@ -166,7 +187,9 @@ impl Spoken for Switch {
             | SwitchMessage::Anchor(_)
             | SwitchMessage::Lost(_)
             | SwitchMessage::Here(_)
-            | SwitchMessage::Feedback(_) => None,
+            | SwitchMessage::Feedback(_)
+            | SwitchMessage::Present(())
+            | SwitchMessage::Returned(_) => None,
         }
     }
 

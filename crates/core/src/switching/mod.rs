@@ -57,7 +57,7 @@ pub use abortable::{Abortable, Certainty, Heard, Steps};
 pub(crate) use amnesia::Amnesia;
 pub use certificate::{Certificates, Certified};
 pub use ledger::Ledger;
-pub use message::{Bodies, FETCH_MAX, Feedback, Fetch, Panic, Switch, SwitchMessage};
+pub use message::{Bodies, FETCH_MAX, Feedback, Fetch, Panic, Returned, Switch, SwitchMessage};
 pub(crate) use opening::{Opening, settle};
 pub use record::{
     BODIES_BYTES_MAX, Begun, HistoryRecord, LogRecord, RECORD_ALLOWANCE, Record, Recorded, SnapshotRecord,

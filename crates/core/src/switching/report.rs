@@ -72,7 +72,7 @@ use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::history::Boundary;
 use crate::ids::InstanceId;
-use crate::replicas::Replicas;
+use crate::replicas::{ReplicaSet, Replicas};
 use crate::schedule::{Ending, Specification};
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use alloc::vec::Vec;
@@ -100,6 +100,8 @@ pub struct AbortReport {
     pub digests: Vec<Digest>,
     /// This replica stopped because there was hardly any load.
     pub low_load: bool,
+    /// Whom this replica had not heard of for a while ([`crate::compositions::presence`]); nobody, for a Backup.
+    pub silent: ReplicaSet,
     /// What proves anchor and end, where the protocol makes such certificates.
     pub certificates: Certificates,
 }
@@ -111,6 +113,7 @@ impl Wire for AbortReport {
         encode_list(&self.boundaries, out);
         encode_list(&self.digests, out);
         self.low_load.encode(out);
+        self.silent.encode(out);
         self.certificates.encode(out);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
@@ -120,6 +123,7 @@ impl Wire for AbortReport {
             boundaries: reader.list(BOUNDARIES_MAX)?,
             digests: reader.list(ENTRIES_MAX)?,
             low_load: Wire::decode(reader)?,
+            silent: Wire::decode(reader)?,
             certificates: Wire::decode(reader)?,
         })
     }

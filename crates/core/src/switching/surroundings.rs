@@ -11,6 +11,7 @@ use crate::machine::{Destination, Machine, Outbox, Step};
 use crate::message::{Reply, Request};
 use crate::notice::Notice;
 use crate::rejection::{Rejection, Rejections};
+use crate::replicas::ReplicaSet;
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -50,6 +51,8 @@ pub struct Surroundings<'a, M: Speaker> {
     pub log_bytes: &'a mut u64,
     /// What this replica knows about an earlier log, if it lost one in a composition of several instances.
     pub(crate) amnesia: &'a mut Option<Amnesia>,
+    /// Whom this replica has not heard of for a while.
+    pub(crate) silent: ReplicaSet,
     /// What is to be done.
     pub out: &'a mut Outbox<M>,
 }

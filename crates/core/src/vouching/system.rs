@@ -1,17 +1,22 @@
 //! Requests in the system's own name: what a Backup begins with (INIT), and rulings. They authenticate themselves.
 
-use crate::auth::Keyring;
+use crate::auth::{Keyring, Signed};
 use crate::cluster::Cluster;
-use crate::dissent::{Ruling, Verdict};
+use crate::dissent::{List, Ruling, Verdict};
 use crate::ids::{ClientId, IdentityId, InstanceId, ReplicaId, Sequence, Timestamp};
 use crate::message::{Request, Vouched};
-use crate::switching::{ClaimedProof, Proof};
+use crate::switching::{ClaimedProof, Proof, Returned};
+use crate::time::Instant;
 use crate::wire::Wire;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use bytes::Bytes;
 
 /// Marks a session of the system in whose name there are rulings.
 const RULINGS: u32 = 1 << 16;
+
+/// Marks a session of the system in whose name a Backup's stay is ended.
+const ENDS: u32 = 1 << 17;
 
 /// The number of a ruling is that of the batch with the one before, and one.
 pub(crate) const fn ruling_after(follows: Sequence) -> Timestamp {
@@ -36,12 +41,26 @@ impl Request {
         request
     }
 
+    /// END as a request, in replica `from`'s name: f+1 replicas hear all (Presence 5 of
+    /// [`crate::compositions::presence`]). It authenticates itself. Made at this time: after a restart the replica may
+    /// have other signatures, and one number must not stand for two requests.
+    pub fn end_of_stay(instance: InstanceId, from: ReplicaId, at: Instant, returned: Vec<Signed<Returned>>) -> Self {
+        let client = ClientId { identity: IdentityId::SYSTEM, session: ENDS | u32::from(from.0) };
+        let operation = Bytes::from(List::of(returned).to_bytes());
+        let mut request = Self::new(instance, client, Timestamp(at.0), false, operation);
+        request.vouched = Vouched::Signature;
+        request
+    }
+
     /// Checks what a request of the system carries. Whether it is vouched for now.
     pub(super) fn vouch_for_system(&mut self, cluster: &Cluster, keyring: &Keyring) -> bool {
         if self.vouched == Vouched::No {
-            let holds = match self.is_ruling() {
-                true => self.verdict(cluster, keyring, self.instance).is_some(),
-                false => self.proof(cluster, keyring, self.instance).is_some(),
+            let holds = if self.is_ruling() {
+                self.verdict(cluster, keyring, self.instance).is_some()
+            } else if self.is_end_of_stay() {
+                self.ends_stay(cluster, keyring, self.instance)
+            } else {
+                self.proof(cluster, keyring, self.instance).is_some()
             };
             if holds {
                 self.vouched = Vouched::Signature;
@@ -64,6 +83,25 @@ impl Request {
         }
         let ruling = Ruling::from_bytes(self.operation.clone()).ok()?;
         ruling.verdict(cluster, keyring, instance).filter(|(follows, _)| self.timestamp == ruling_after(*follows))
+    }
+
+    /// Whether it is an END, or looks like one.
+    pub fn is_end_of_stay(&self) -> bool {
+        self.is_system() && self.client.session & ENDS != 0 && !self.is_ruling()
+    }
+
+    /// Whether it is an END of this instance and holds: f+1 replicas have signed that they hear all.
+    pub fn ends_stay(&self, cluster: &Cluster, keyring: &Keyring, instance: InstanceId) -> bool {
+        let what = cluster.specification(instance);
+        let is_here = what.part.is_backup() && what.hands_on() && self.instance == instance;
+        let is_ours = ((self.client.session & !ENDS) as usize) < what.replicas.n();
+        if !is_here || !is_ours || !self.is_end_of_stay() {
+            return false;
+        }
+        let Ok(list) = List::<Returned>::from_bytes(self.operation.clone()) else { return false };
+        list.0.len() >= what.replicas.weak()
+            && list.0.iter().all(|signed| signed.claims().instance == instance)
+            && list.verify(keyring).is_some()
     }
 
     /// The proof in an INIT, if it proves that this instance, a Backup, may begin. No other instance takes it as a

@@ -444,8 +444,9 @@ mod tests {
                 }
             }
         }
-        // View changes, new views, checkpoints, abort reports, hops, votes, PREPs and checkpoints of a ring.
-        assert_eq!(lied, BTreeSet::from([2, 3, 4, 5, 9, 10, 17, 18, 19]));
+        // View changes, new views, checkpoints, abort reports, hops, votes, PREPs and checkpoints of a ring, testimonies,
+        // and who has returned.
+        assert_eq!(lied, BTreeSet::from([2, 3, 4, 5, 9, 10, 17, 18, 19, 21]));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::history::Boundary;
 use crate::ids::{InstanceId, Principal};
 use crate::notice::Notice;
 use crate::registry::Message;
+use crate::replicas::ReplicaSet;
 use crate::schedule::{Order, Part, Protocol, Schedule};
 use crate::switching::{AbortReport, Certificates, Switch, SwitchMessage};
 use crate::testing::net::{c, kind, r};
@@ -213,7 +214,8 @@ fn false_report(run: &mut Run, instance: InstanceId) -> AbortReport {
     let anchor = Boundary::default();
     let certificates = Certificates::default();
     let (boundaries, digests) = (Vec::new(), Vec::new());
-    let empty = AbortReport { instance, anchor, boundaries, digests, low_load: true, certificates };
+    let empty =
+        AbortReport { instance, anchor, boundaries, digests, low_load: true, silent: ReplicaSet::NOBODY, certificates };
     let mut report = known.unwrap_or(empty);
     report.instance = instance;
     match run.random.below(5) {

@@ -11,6 +11,7 @@ mod durability;
 mod effects;
 mod explore;
 mod load;
+mod presence;
 mod queries;
 mod robust;
 mod run;

@@ -13,25 +13,27 @@
 //!   a function of the instance and the ordered INIT (abs-D11), and travels with the state. After the batch with that
 //!   request there is a checkpoint; when 2f+1 have signed it, the replica signs the end. Of f+1 that have signed an end
 //!   one is correct, so there is one end. The order goes on until then, for the sake of rulings
-//!   ([`crate::dissent`]).
+//!   ([`crate::dissent`]). If somebody is missing when the instance begins, there is no last request yet: it is that of
+//!   the batch with the first valid END, or the k-th if that comes later ([`crate::compositions::presence`]).
 
 use super::dissent::rulings_of;
 use super::message::Speaker;
 use super::state::{Backup, Init, Queue};
-use crate::auth::Certificate;
+use crate::auth::{Certificate, Signed};
 use crate::batch::Ordered;
 use crate::checkpoint::{Checkpoint, Evidence, TransferMessage, Tree};
 use crate::clients::Freshness;
-use crate::ids::{ClientId, IdentityId, Principal, ReplicaId, Sequence};
+use crate::ids::{ClientId, IdentityId, InstanceId, Principal, ReplicaId, Sequence};
 use crate::message::{Firmness, Request};
 use crate::notice::Notice;
 use crate::protocols::total_order::TotalOrder;
 use crate::rejection::Rejection;
+use crate::replicas::ReplicaSet;
 use crate::service::Service;
 use crate::stop::StopReason;
 use crate::switching::{
     AbortHistory, AbortReport, Bodies, Certificates, Certified, CheckedReport, HistoryRecord, Ledger, Opening,
-    Surroundings,
+    Returned, Surroundings,
 };
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -39,12 +41,50 @@ use alloc::vec::Vec;
 
 impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// What the state holds is the init history.
-    pub(super) fn begin(&mut self, low_load: bool) {
+    pub(super) fn begin(&mut self, low_load: bool, missing: ReplicaSet) {
         assert!(!matches!(self.init, Init::Done), "an instance begins once");
         let quota = self.what.requests(low_load);
         let estate = &mut self.ledger.estate;
-        estate.begin_instance(Sequence(0), estate.position().saturating_add(quota));
+        let least = estate.position().saturating_add(quota);
+        // Presence 4 of [`crate::compositions::presence`].
+        estate.begin_instance(Sequence(0), least, !missing.is_empty());
         self.init = Init::Done;
+    }
+
+    /// Presence 4: the order may begin with a primary that is missing.
+    pub(super) fn do_without_missing(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
+        let ended = s.cluster.specification(InstanceId(self.what.number.0 - 1));
+        let history = self.proof.as_ref().and_then(|proof| proof.abort_history(&ended));
+        let missing = history.map_or(ReplicaSet::NOBODY, |history| history.silent);
+        if !missing.is_empty() && self.order.view() == Some(self.what.view) {
+            s.step("Presence 4");
+            self.drive(s, |order, context| order.do_without(context, missing));
+        }
+    }
+
+    /// Whether this replica has the instance's state. That it may not vote does not matter: who has lost its log may
+    /// do so in a later instance, and there have to be some.
+    pub(crate) fn is_current(&self) -> bool {
+        let follows = self.transfer.is_none() && self.ahead.is_none() && self.wrong.is_none();
+        follows && matches!(self.init, Init::Done)
+    }
+
+    /// Presence 5: nobody is missing any more, as these say.
+    pub(crate) fn ask_for_end(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, returned: Vec<Signed<Returned>>) {
+        if self.is_limited() && matches!(self.init, Init::Done) && self.ledger.estate.stays() {
+            let (number, me, now) = (self.what.number, s.me, s.now);
+            let request = self.end.get_or_insert_with(|| Request::end_of_stay(number, me, now, returned)).clone();
+            self.drive(s, |order, context| order.submit(context, request, None));
+        }
+    }
+
+    /// Presence 5, when a batch was executed.
+    fn end_stay(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, ordered: &Ordered) {
+        let ends = |request: &Request| request.ends_stay(s.cluster, s.keyring, self.what.number);
+        if self.ledger.estate.stays() && ordered.requests().any(ends) {
+            s.step("Presence 5");
+            self.ledger.estate.end_stay(ordered.sequence);
+        }
     }
 
     /// Backup 9.
@@ -127,6 +167,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
         s.step("Backup 11");
         self.finalise(s, ordered.clone());
+        self.end_stay(s, &ordered);
         if self.follow_ruling(s, queue, batch, &rulings) {
             return true;
         }
@@ -210,14 +251,15 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         match core::mem::replace(&mut self.init, Init::Waiting) {
             Init::Opening(opening) if opening.is_done() => {
                 s.step("Backup 10");
-                let (low_load, fetched) = (opening.history().low_load, opening.fetched().is_some());
+                let AbortHistory { low_load, silent, .. } = *opening.history();
+                let fetched = opening.fetched().is_some();
                 if let Some(divergence) = opening.divergence() {
                     s.out.notify(Notice::Repaired(Box::new(divergence)));
                 }
                 let entries = opening.finish(s, &mut self.ledger);
                 // Others may have to fetch them from this replica.
                 s.persist_all(self.what.number, HistoryRecord::bodies(entries));
-                self.begin(low_load);
+                self.begin(low_load, silent);
                 if fetched {
                     // The log cannot recreate it. Where it can it must not begin again here, however long it is: those
                     // who begin later need what is before, and may need it of a replica that has restarted.
@@ -310,6 +352,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             boundaries: Vec::new(),
             digests: Vec::new(),
             low_load: false,
+            silent: ReplicaSet::NOBODY,
             certificates: Certificates::default(),
         };
         let report = CheckedReport::sign(s.keyring, report, Certified::default());

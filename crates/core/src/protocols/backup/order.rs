@@ -7,6 +7,7 @@ use crate::machine::Destination;
 use crate::message::Request;
 use crate::protocols::total_order::{Context, Delivery, OrderEffect, TotalOrder};
 use crate::rejection::Rejection;
+use crate::replicas::ReplicaSet;
 use crate::service::{Proposal, Service};
 use crate::switching::{Heard, Surroundings, SwitchMessage};
 use crate::vouching::ruling_after;
@@ -16,11 +17,12 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// The first input.
     pub fn start(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         if self.proof.is_none() && matches!(self.init, Init::Waiting) {
-            self.begin(false);
+            self.begin(false, ReplicaSet::NOBODY);
         }
         self.drive(s, O::start);
         if matches!(self.init, Init::Waiting) {
             self.submit_init(s);
+            self.do_without_missing(s);
         } else {
             self.drive(s, O::opened);
         }
@@ -109,9 +111,10 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         // Before the init history is there the state may hold what will be taken back. One INIT that is ordered is
         // enough, whoever's it is.
         let (is_decided, works) = (!matches!(self.init, Init::Waiting), matches!(self.init, Init::Done));
-        let ruled = estate.ruled();
+        let (ruled, stays) = (estate.ruled(), estate.stays());
         let is_over = |request: &Request| match request.is_system() {
             true if request.is_ruling() => request.timestamp != ruling_after(ruled),
+            true if request.is_end_of_stay() => works && !stays,
             true => is_decided,
             false => works && estate.is_over(request),
         };

@@ -8,6 +8,7 @@ use crate::checkpoint::{Checkpoint, Evidence, Tree};
 use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::ids::{ReplicaId, Sequence, View};
+use crate::message::Request;
 use crate::protocols::speculative::Queue as Waiting;
 use crate::protocols::total_order::{OrderEffect, TotalOrder};
 use crate::schedule::Specification;
@@ -48,6 +49,8 @@ pub struct Backup<O: TotalOrder, S> {
     pub(super) unlogged: bool,
     /// What proves that this instance may run, if there was one before it.
     pub(super) proof: Option<Proof>,
+    /// END, if this replica has asked for it (Presence 5).
+    pub(super) end: Option<Request>,
     /// Clients whose requests were ordered behind the last one that is executed.
     pub(super) unserved: ClientSet,
     /// The last checkpoint that 2f+1 replicas signed and that this replica has.
@@ -97,6 +100,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             said: None,
             unlogged: false,
             proof: None,
+            end: None,
             unserved: ClientSet::default(),
             stable: Evidence::genesis(what.number, root),
             votes: BTreeMap::new(),

@@ -17,7 +17,7 @@ use crate::protocols::aardvark::Watch;
 use crate::protocols::pool::Pool;
 use crate::protocols::total_order::{Context, Delivery, OrderEffect, TotalOrder};
 use crate::rejection::Rejection;
-use crate::replicas::Replicas;
+use crate::replicas::{ReplicaSet, Replicas};
 use crate::schedule::{Order, Part, Specification};
 use crate::time::Instant;
 use alloc::boxed::Box;
@@ -374,6 +374,15 @@ impl TotalOrder for Pbft {
             self.watch.iter_mut().for_each(|watch| watch.pause(context.now));
             self.accept_waiting(context);
             self.advance(context);
+        }
+    }
+
+    fn do_without(&mut self, context: &mut Context<'_, Self>, missing: ReplicaSet) {
+        let is_there = |view: &View| !missing.contains(self.replicas.primary(*view));
+        let next =
+            core::iter::successors(Some(self.view), |view| Some(view.next())).take(self.replicas.n()).find(is_there);
+        if let Some(view) = next.filter(|view| *view > self.view && self.may_vote_in(*view)) {
+            self.start_view_change(context, view, "the primary is missing");
         }
     }
 

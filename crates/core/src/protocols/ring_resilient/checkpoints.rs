@@ -12,6 +12,7 @@ use crate::notice::Notice;
 use crate::protocols::ring_resilient::message::Speaker;
 use crate::protocols::ring_resilient::peer::VOTES_MAX;
 use crate::rejection::Rejection;
+use crate::replicas::ReplicaSet;
 use crate::service::Service;
 use crate::stop::StopReason;
 use crate::switching::certificate::Stable;
@@ -216,12 +217,12 @@ impl<S: Service> RingResilient<S> {
         for timer in [ResilientTimer::Patience, ResilientTimer::Repeat] {
             s.cancel_timer(timer);
         }
-        let (report, proves) = self.final_report();
+        let (report, proves) = self.final_report(s.silent);
         self.base.stop_with(s, reason, report, proves);
     }
 
     /// What is certified; before anything is, the init history.
-    fn final_report(&self) -> (AbortReport, Certified) {
+    fn final_report(&self, silent: ReplicaSet) -> (AbortReport, Certified) {
         let log = &self.base.ledger.log;
         let anchor = log.anchor();
         let stable = self.base.ledger.certificate().cloned();
@@ -239,6 +240,7 @@ impl<S: Service> RingResilient<S> {
             boundaries: log.boundaries().iter().filter(|boundary| boundary.position <= end).copied().collect(),
             digests: listed.map(|logged| logged.digest).collect(),
             low_load: false,
+            silent,
             certificates: Certificates::default(),
         };
         (report, Certified { prepared, stable })

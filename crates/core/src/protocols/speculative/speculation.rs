@@ -380,6 +380,7 @@ impl<S: Service> Speculation<S> {
             boundaries: log.boundaries().to_vec(),
             digests: log.after(log.anchor().position).map(|logged| logged.digest).collect(),
             low_load,
+            silent: s.silent,
             certificates: Certificates::default(),
         };
         let proves = Certified { prepared: None, stable: self.ledger.certificate().cloned() };

@@ -5,6 +5,7 @@ use super::*;
 use crate::cluster::{ClientAuth, Limits};
 use crate::digest::Domain;
 use crate::ids::{Principal, ReplicaId};
+use crate::replicas::ReplicaSet;
 use crate::schedule::{Part, Protocol, Schedule};
 use crate::testing::net::{cluster, keyring};
 use alloc::sync::Arc;
@@ -59,6 +60,7 @@ impl Signers {
             boundaries: Vec::new(),
             digests: log[anchor..].iter().map(|entry| digest(*entry)).collect(),
             low_load: false,
+            silent: ReplicaSet::NOBODY,
             certificates: Certificates::default(),
         }
     }

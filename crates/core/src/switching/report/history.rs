@@ -4,6 +4,7 @@ use crate::auth::Certificate;
 use crate::digest::Digest;
 use crate::history::Boundary;
 use crate::ids::ReplicaId;
+use crate::replicas::ReplicaSet;
 use crate::switching::certificate::Stable;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -36,6 +37,8 @@ pub struct AbortHistory {
     pub holders: Vec<ReplicaId>,
     /// f+1 replicas stopped because there was hardly any load.
     pub low_load: bool,
+    /// Whom f+1 replicas had not heard of for a while.
+    pub silent: ReplicaSet,
     /// That 2f+1 replicas signed the anchor: whoever begins with this history begins its log there.
     pub certificate: Option<Certificate<Stable>>,
 }
@@ -52,6 +55,7 @@ impl AbortHistory {
             histories: alloc::vec![anchor.history],
             holders: certificate.signers().collect(),
             low_load: false,
+            silent: ReplicaSet::NOBODY,
             certificate: Some(certificate.clone()),
         }
     }

@@ -7,7 +7,7 @@ use crate::auth::{Certificate, Claimed, Signed};
 use crate::digest::Digest;
 use crate::history::Boundary;
 use crate::ids::ReplicaId;
-use crate::replicas::Replicas;
+use crate::replicas::{ReplicaSet, Replicas};
 use crate::schedule::Specification;
 use crate::switching::certificate::{Certified, Stable};
 use alloc::collections::BTreeSet;
@@ -20,9 +20,17 @@ impl Proof {
     pub fn abort_history(&self, what: &Specification) -> Option<AbortHistory> {
         let paths = Paths::of(self);
         let longest = if what.part.certifies() { paths.longest_certified(what.replicas) } else { None };
-        let history = longest.or_else(|| self.shared_history(what.replicas, &paths));
-        history.iter().for_each(AbortHistory::check_invariants);
-        history
+        let mut history = longest.or_else(|| self.shared_history(what.replicas, &paths))?;
+        history.silent = self.silent(what.replicas);
+        history.check_invariants();
+        Some(history)
+    }
+
+    /// Whom f+1 of those who report have not heard of for a while.
+    fn silent(&self, replicas: Replicas) -> ReplicaSet {
+        let of =
+            |id: &ReplicaId| self.reports.reports.iter().filter(|report| report.claims().silent.contains(*id)).count();
+        replicas.iter().filter(|id| of(id) >= replicas.weak()).collect()
     }
 
     /// The longest that f+1 reports share.
@@ -55,6 +63,7 @@ impl Proof {
             histories: paths.histories[lowest][skipped..=length].to_vec(),
             holders: beside.iter().map(|path| reports[*path].signer()).collect(),
             low_load,
+            silent: ReplicaSet::NOBODY,
             certificate: paths.certificate(anchor),
         })
     }
@@ -184,6 +193,7 @@ impl<'a> Paths<'a> {
             histories,
             holders: holders.into_iter().collect(),
             low_load: false,
+            silent: ReplicaSet::NOBODY,
         })
     }
 

@@ -5,7 +5,7 @@ use crate::auth::{Claimed, Signature};
 use crate::cluster::Limits;
 use crate::digest::Domain;
 use crate::ids::ReplicaId;
-use crate::replicas::Replicas;
+use crate::replicas::{ReplicaSet, Replicas};
 use crate::schedule::{Protocol, Quota};
 use crate::testing::net::cluster;
 use alloc::sync::Arc;
@@ -45,6 +45,7 @@ fn report(log: &[u8], anchor: usize) -> AbortReport {
         boundaries: (anchor + 1..=log.len()).filter(|p| p.is_multiple_of(CHK)).map(|p| boundary(log, p)).collect(),
         digests: log[anchor..].iter().map(|entry| digest(*entry)).collect(),
         low_load: false,
+        silent: ReplicaSet::NOBODY,
         certificates: Certificates::default(),
     }
 }

@@ -16,6 +16,7 @@ use crate::notice::Notice;
 use crate::protocols::ring_resilient::{Commit, Order, Resilient, ResilientMessage, Status};
 use crate::registry::Message;
 use crate::rejection::Rejection;
+use crate::replicas::ReplicaSet;
 use crate::schedule::{Part, Protocol, Quota, Schedule};
 use crate::service::Proposal;
 use crate::stop::StopReason;
@@ -470,6 +471,7 @@ pub(super) fn nothing_to_report(run: &Run, liar: u8, instance: InstanceId) -> Me
         boundaries: Vec::new(),
         digests: Vec::new(),
         low_load: false,
+        silent: ReplicaSet::NOBODY,
         certificates: Certificates::default(),
     };
     let report = Arc::new(run.net.keyring(r(liar)).sign(nothing).into());

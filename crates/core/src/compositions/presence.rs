@@ -1,0 +1,79 @@
+//! Who is there: what a composition does while a replica is down.
+//!
+//! # What it is for
+//! The most common fault is one machine that is down for an hour. Instances that need every replica get nowhere then,
+//! and each attempt costs its clients a time-out. So they are not attempted while somebody is known to be missing.
+//!
+//! # Steps
+//! * Presence 1. Whoever works in an instance, with its state, says PRESENT to all others in every status interval.
+//! * Presence 2. Who has not said so for [`SILENCE`] is silent. Who stops names the silent in its abort report, and of
+//!   these the next instance takes those to be missing whom f+1 reports name.
+//! * Presence 3. An instance that needs all replicas is left as soon as it begins if somebody is missing and a Backup
+//!   comes after it.
+//! * Presence 4. A Backup that begins when somebody is missing, as its INIT says, has no last request yet: it *stays*.
+//!   And it leaves a view at once whose primary is one of those.
+//! * Presence 5. In a Backup that stays, whoever hears all replicas says so in RETURNED, signed, in every status
+//!   interval. f+1 of these are an END, which is ordered like any request. With the batch of the first valid one the
+//!   Backup executes its last request, but not before the k-th (Backup 12 of [`crate::protocols::backup`]).
+//!
+//! # Why it is safe
+//! Nothing is decided by who is silent but when instances end. Where a Backup ends follows from its INIT and the first
+//! valid END, which are ordered: it is the same everywhere, and travels with the state. The others end as they do after
+//! any stop.
+//!
+//! # Why it is live
+//! f liars make nobody missing, since one of f+1 that name him is correct; nor do they end a stay, for the same reason.
+//! If all are there, all correct ones hear all, so that there is an END. A liar who keeps silent keeps the Backup,
+//! which makes progress without him, as long as he likes; in the instances that need him he could do no less. One who
+//! comes and goes ends a Backup each time, but not before its k-th request, and k doubles. A schedule without a Backup
+//! has nothing to do without the missing, and tries.
+//!
+//! # Cost
+//! n − 1 messages of a few bytes from each replica in a status interval; one signature and n − 1 checks in an interval
+//! in which a Backup stays though all are there.
+
+use crate::auth::Signed;
+use crate::cluster::Cluster;
+use crate::ids::ReplicaId;
+use crate::replicas::ReplicaSet;
+use crate::switching::Returned;
+use crate::time::{Duration, Instant};
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// How long a replica is not heard of until it is silent: in quarters of a status interval.
+pub const SILENCE: u64 = 9;
+
+/// What a replica knows of the presence of others.
+#[derive(Clone, Debug)]
+pub(super) struct Presence {
+    /// When each replica said last that it is there.
+    pub(super) heard: Vec<Instant>,
+    /// Who has returned in the instance that runs, as it says.
+    pub(super) returned: BTreeMap<ReplicaId, Signed<Returned>>,
+}
+
+impl Presence {
+    /// All of n replicas are heard of from now on, or not.
+    pub(super) fn new(n: usize) -> Self {
+        Self { heard: vec![Instant(0); n], returned: BTreeMap::new() }
+    }
+
+    /// Presence 2.
+    pub(super) fn silent(&self, now: Instant, cluster: &Cluster, me: ReplicaId) -> ReplicaSet {
+        let silence = Duration(cluster.limits.status_interval.0.saturating_mul(SILENCE) / 4);
+        let is_silent = |id: &ReplicaId| *id != me && now > self.heard[usize::from(id.0)] + silence;
+        cluster.replicas.iter().filter(is_silent).collect()
+    }
+
+    /// Another instance runs.
+    pub(super) fn begin_instance(&mut self) {
+        self.returned.clear();
+    }
+
+    pub(super) fn check_invariants(&self, n: usize) {
+        assert_eq!(self.heard.len(), n, "each replica was heard of at some time");
+        assert!(self.returned.len() <= n, "one RETURNED of each replica");
+    }
+}

@@ -1,0 +1,167 @@
+//! Who is there: what a composition does while a replica is down, and when it is back.
+
+use crate::cluster::{ClientAuth, Cluster, Limits};
+use crate::ids::{InstanceId, Principal, ReplicaId, Timestamp};
+use crate::message::Request;
+use crate::notice::Notice;
+use crate::registry::Message;
+use crate::schedule::{Protocol, Quota};
+use crate::services::Counter;
+use crate::stop::StopReason;
+use crate::switching::{Panic, Returned, Switch, SwitchMessage};
+use crate::testing::net::{Net, c, cluster, done, kind, r};
+use alloc::vec::Vec;
+
+/// k of every Backup.
+const K: u64 = 3;
+/// Microseconds in which a replica becomes silent, and a client panics.
+const A_WHILE: u64 = 700_000;
+
+fn net(protocol: &str) -> Net<Counter> {
+    let protocol: Protocol = protocol.parse().unwrap();
+    let cluster = Cluster { quota: Quota::Fixed(K), protocol, ..cluster(4, ClientAuth::Hybrid, Limits::default()) };
+    Net::of(cluster, 1, |_| Counter::default())
+}
+
+fn instance(net: &Net<Counter>, id: usize) -> u64 {
+    net.hosts[id].replica.instance().0
+}
+
+/// The replica is down from now on, and the others find out.
+fn cut(net: &mut Net<Counter>, replica: &'static [u8]) {
+    net.isolate(replica);
+    net.pass(A_WHILE);
+}
+
+/// The next `count` requests are answered, and with what.
+fn ask(net: &mut Net<Counter>, sum: &mut u64, count: u64) {
+    for _ in 0..count {
+        *sum += 1;
+        assert_eq!(net.add_within(25, 0, 1), done(*sum));
+    }
+}
+
+fn stopped_for_missing(net: &Net<Counter>, id: usize, of: u64) -> bool {
+    net.noticed(id, |notice| {
+        matches!(notice, Notice::Stopped { instance: InstanceId(number), reason: StopReason::SomebodyMissing }
+            if *number == of)
+    })
+}
+
+#[test]
+fn a_backup_stays_while_a_replica_is_missing_and_ends_when_it_is_back() {
+    // Quorum, Chain, Backup.
+    let mut net = net("aliph");
+    let mut sum = 0;
+    ask(&mut net, &mut sum, 2);
+    assert_eq!(instance(&net, 1), 1);
+    cut(&mut net, &[3]);
+    ask(&mut net, &mut sum, 1);
+    assert_eq!(instance(&net, 1), 3, "Chain was left at once");
+    assert!((0..3).all(|id| stopped_for_missing(&net, id, 2)));
+    ask(&mut net, &mut sum, 10 * K);
+    net.pass(3 * A_WHILE);
+    assert_eq!((instance(&net, 0), instance(&net, 3)), (3, 1), "the Backup stays");
+    net.heal();
+    net.pass(A_WHILE);
+    ask(&mut net, &mut sum, 1);
+    assert_eq!([0, 1, 2, 3].map(|id| instance(&net, id)), [4; 4], "Quorum runs again");
+    ask(&mut net, &mut sum, 5);
+    assert_eq!(instance(&net, 0), 4);
+}
+
+#[test]
+fn a_backup_that_stays_has_its_quota_at_least() {
+    let mut net = net("chain");
+    let mut sum = 0;
+    cut(&mut net, &[3]);
+    ask(&mut net, &mut sum, 1);
+    assert_eq!(instance(&net, 0), 2);
+    net.heal();
+    net.pass(A_WHILE);
+    assert!(!net.said(r(0), "RETURNED").is_empty());
+    assert_eq!(instance(&net, 0), 2, "it has its quota to do");
+    // The first one was in Chain's history.
+    ask(&mut net, &mut sum, K - 1);
+    assert_eq!(instance(&net, 0), 2);
+    ask(&mut net, &mut sum, 1);
+    net.settle();
+    assert_eq!(instance(&net, 0), 3);
+    ask(&mut net, &mut sum, 1);
+}
+
+/// Without this its clients wait for a time-out of the view.
+#[test]
+fn a_backup_does_not_wait_for_a_primary_that_is_missing() {
+    let mut net = net("quorum");
+    let mut sum = 0;
+    cut(&mut net, &[0]);
+    let from = net.now;
+    ask(&mut net, &mut sum, 1);
+    let took = net.now.0 - from.0;
+    assert!(took < Limits::default().view_timeout.0, "it took {took} µs");
+    assert!(
+        net.noticed(1, |notice| matches!(notice, Notice::ViewChangeStarted { reason: "the primary is missing", .. }))
+    );
+}
+
+#[test]
+fn who_restarts_in_a_backup_that_stays_stays_and_ends_with_the_others() {
+    let mut net = net("quorum");
+    let mut sum = 0;
+    cut(&mut net, &[3]);
+    ask(&mut net, &mut sum, 2 * K);
+    net.restart(1, false);
+    net.settle();
+    ask(&mut net, &mut sum, K);
+    assert_eq!([0, 1, 2].map(|id| instance(&net, id)), [2; 3]);
+    net.heal();
+    net.pass(2 * A_WHILE);
+    ask(&mut net, &mut sum, 1);
+    assert_eq!([0, 1, 2, 3].map(|id| instance(&net, id)), [3; 4]);
+    net.restart(2, false);
+    net.settle();
+    ask(&mut net, &mut sum, 2);
+    assert_eq!([0, 1, 2, 3].map(|id| instance(&net, id)), [3; 4]);
+}
+
+/// One of f+1 is correct, and hears all.
+#[test]
+fn f_replicas_end_no_stay() {
+    let mut net = net("quorum");
+    let mut sum = 0;
+    cut(&mut net, &[3]);
+    ask(&mut net, &mut sum, 2 * K);
+    let number = InstanceId(2);
+    let sign = |net: &Net<Counter>, id, instance| net.keyring(r(id)).sign(Returned { instance });
+    let one = sign(&net, 1, number);
+    let said = SwitchMessage::Returned(alloc::boxed::Box::new(one.claim()));
+    let said = Message::Switch(Switch { instance: number, message: said });
+    (0..3).filter(|id| *id != 1).for_each(|id| net.forge(r(1), r(id), said.clone()));
+    let others = sign(&net, 2, InstanceId(4));
+    for list in [Vec::from([one.clone()]), Vec::from([one, others])] {
+        let end = Message::Request(Request::end_of_stay(number, ReplicaId(1), net.now, list));
+        (0..3).filter(|id| *id != 1).for_each(|id| net.forge(r(1), r(id), end.clone()));
+    }
+    net.settle();
+    ask(&mut net, &mut sum, K);
+    assert_eq!(instance(&net, 0), 2, "it stays");
+}
+
+/// An instance that f replicas find nobody in is not left.
+#[test]
+fn one_replica_that_hears_nothing_makes_nobody_missing() {
+    let mut net = net("aliph");
+    let mut sum = 0;
+    ask(&mut net, &mut sum, 1);
+    net.lose(|frame| frame.to == r(1) && frame.from != c(0) && kind(&frame.message) == "PRESENT");
+    net.pass(A_WHILE);
+    let Principal::Client(client) = c(0) else { unreachable!() };
+    let panic = SwitchMessage::Panic(Panic { client, timestamp: Timestamp(u64::MAX) });
+    let panic = Message::Switch(Switch { instance: InstanceId(1), message: panic });
+    (0..2).for_each(|id| net.forge(c(0), r(id), panic.clone()));
+    net.settle();
+    assert_eq!(instance(&net, 0), 2, "Quorum has stopped");
+    ask(&mut net, &mut sum, 1);
+    assert!((0..4).all(|id| !stopped_for_missing(&net, id, 2)));
+}
