@@ -444,8 +444,8 @@ mod tests {
                 }
             }
         }
-        // View changes, new views, checkpoints, abort reports, hops, votes, PREPs and checkpoints of a ring, testimonies,
-        // and who has returned.
+        // View changes, new views, checkpoints, abort reports, hops, votes, PREPs and checkpoints of a ring,
+        // testimonies, and who has returned.
         assert_eq!(lied, BTreeSet::from([2, 3, 4, 5, 9, 10, 17, 18, 19, 21]));
     }
 
