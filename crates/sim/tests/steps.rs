@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Runs that take all steps together.
-const RUNS: [(&str, u64); 10] = [
+const RUNS: [(&str, u64); 11] = [
     ("pbft", 4),
     ("pbft", 6),
     ("aardvark", 8),
@@ -20,6 +20,7 @@ const RUNS: [(&str, u64); 10] = [
     ("aliph", 275),
     ("r-aliph", 33),
     ("azyzzyva", 0),
+    ("quorum", 8),
     ("ring", 0),
     ("quorum, ring-fast, ring-resilient, backup(pbft)", 87),
     ("quorum, ring-fast, ring-resilient, backup(pbft)", 156),

@@ -14,7 +14,6 @@ use crate::stop::StopReason;
 use crate::switching::{Returned, Surroundings, SwitchMessage};
 use crate::time::Instant;
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 impl<S: Service> Composite<S> {
     /// Whom this replica has not heard of for a while; nobody, where no instance follows another.
@@ -30,7 +29,7 @@ impl<S: Service> Composite<S> {
     /// Presence 1 and 5, in every status interval.
     pub(super) fn say_present(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         let Running::Open(instance) = self.running() else { return };
-        if !instance.is_current() {
+        if !instance.is_current(s.cluster) {
             return;
         }
         s.step("Presence 1");
@@ -40,7 +39,7 @@ impl<S: Service> Composite<S> {
             s.step("Presence 5");
             let signed = s.keyring.sign(Returned { instance: self.what.number });
             s.send(Destination::Replicas, self.switch(SwitchMessage::Returned(Box::new(signed.claim()))));
-            self.presence.returned.insert(s.me, signed);
+            self.presence.returned.insert(s.me, (s.now, signed));
             self.end_stay(s);
         }
     }
@@ -58,8 +57,14 @@ impl<S: Service> Composite<S> {
         from: ReplicaId,
         signed: Claimed<Signed<Returned>>,
     ) {
-        if self.presence.returned.contains_key(&from) || !self.ledger().estate.stays() {
+        if !self.ledger().estate.stays() {
             return;
+        }
+        if let Some((at, known)) = self.presence.returned.get_mut(&from)
+            && signed.says(known)
+        {
+            *at = s.now;
+            return self.end_stay(s);
         }
         if signed.signer() != from || signed.claims().instance != self.what.number {
             return s.reject(Principal::Replica(from), Rejection::WrongSender);
@@ -68,17 +73,14 @@ impl<S: Service> Composite<S> {
             return s.reject(Principal::Replica(from), Rejection::BadSignature);
         };
         s.step("Presence 5");
-        self.presence.returned.insert(from, signed);
+        self.presence.returned.insert(from, (s.now, signed));
         self.end_stay(s);
     }
 
     /// Presence 5: asks for the end, in every interval until it has come.
     fn end_stay(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
-        if self.presence.returned.len() < self.what.replicas.weak() {
-            return;
-        }
-        let returned: Vec<Signed<Returned>> = self.presence.returned.values().cloned().collect();
-        if let Some(Running::Open(instance)) = &mut self.running {
+        let returned = self.presence.returned(s.now, s.cluster);
+        if let (Some(returned), Some(Running::Open(instance))) = (returned, &mut self.running) {
             instance.ask_for_end(s, returned);
         }
     }

@@ -5,7 +5,8 @@
 //! and each attempt costs its clients a time-out. So they are not attempted while somebody is known to be missing.
 //!
 //! # Steps
-//! * Presence 1. Whoever works in an instance, with its state, says PRESENT to all others in every status interval.
+//! * Presence 1. Whoever has the state of an instance says PRESENT to all others in every status interval, also if it
+//!   has stopped there.
 //! * Presence 2. Who has not said so for [`SILENCE`] is silent. Who stops names the silent in its abort report, and of
 //!   these the next instance takes those to be missing whom f+1 reports name.
 //! * Presence 3. An instance that needs all replicas is left as soon as it begins if somebody is missing and a Backup
@@ -28,6 +29,9 @@
 //! comes and goes ends a Backup each time, but not before its k-th request, and k doubles. A schedule without a Backup
 //! has nothing to do without the missing, and tries.
 //!
+//! Who has lost its log is there as soon as it follows in a Backup, so that the Backup ends, although it may have to be
+//! silent in the next instance: it speaks again after so many instances, and there have to be some.
+//!
 //! # Cost
 //! n − 1 messages of a few bytes from each replica in a status interval; one signature and n − 1 checks in an interval
 //! in which a Backup stays though all are there.
@@ -45,26 +49,37 @@ use alloc::vec::Vec;
 /// How long a replica is not heard of until it is silent: in quarters of a status interval.
 pub const SILENCE: u64 = 9;
 
+fn silence(cluster: &Cluster) -> Duration {
+    Duration(cluster.limits.status_interval.0.saturating_mul(SILENCE) / 4)
+}
+
 /// What a replica knows of the presence of others.
 #[derive(Clone, Debug)]
 pub(super) struct Presence {
     /// When each replica said last that it is there.
     pub(super) heard: Vec<Instant>,
-    /// Who has returned in the instance that runs, as it says.
-    pub(super) returned: BTreeMap<ReplicaId, Signed<Returned>>,
+    /// Who has returned in the instance that runs, as it says, and when it said so last.
+    pub(super) returned: BTreeMap<ReplicaId, (Instant, Signed<Returned>)>,
 }
 
 impl Presence {
-    /// All of n replicas are heard of from now on, or not.
+    /// Nobody of n replicas is silent before the first input.
     pub(super) fn new(n: usize) -> Self {
-        Self { heard: vec![Instant(0); n], returned: BTreeMap::new() }
+        Self { heard: vec![Instant(u64::MAX); n], returned: BTreeMap::new() }
     }
 
     /// Presence 2.
     pub(super) fn silent(&self, now: Instant, cluster: &Cluster, me: ReplicaId) -> ReplicaSet {
-        let silence = Duration(cluster.limits.status_interval.0.saturating_mul(SILENCE) / 4);
-        let is_silent = |id: &ReplicaId| *id != me && now > self.heard[usize::from(id.0)] + silence;
+        let is_silent = |id: &ReplicaId| *id != me && now > self.heard[usize::from(id.0)] + silence(cluster);
         cluster.replicas.iter().filter(is_silent).collect()
+    }
+
+    /// Presence 5: who says now that it hears all, f+1 of them; none, if there are fewer.
+    pub(super) fn returned(&self, now: Instant, cluster: &Cluster) -> Option<Vec<Signed<Returned>>> {
+        let is_new = |(at, _): &&(Instant, Signed<Returned>)| now <= *at + silence(cluster);
+        let returned = self.returned.values().filter(is_new).map(|(_, signed)| signed.clone());
+        let enough: Vec<_> = returned.take(cluster.replicas.weak()).collect();
+        (enough.len() == cluster.replicas.weak()).then_some(enough)
     }
 
     /// Another instance runs.

@@ -384,7 +384,10 @@ impl<S: Service> Composite<S> {
 
     /// Something for an instance that this replica does not know of: it may be behind.
     pub(super) fn on_ahead(&mut self, s: &mut Surroundings<'_, impl Speaker>, from: Principal, message: Message) {
-        self.keep_early(s, from, message);
+        // What is said again in every interval is true of that only.
+        if !matches!(&message, Message::Switch(Switch { message: said, .. }) if said.is_of_an_interval()) {
+            self.keep_early(s, from, message);
+        }
         let pause = Duration(s.cluster.limits.status_interval.0 / 2);
         if self.asked.is_some_and(|at| s.now - at < pause) {
             return;

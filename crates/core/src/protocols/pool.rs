@@ -298,8 +298,9 @@ impl Pool {
     fn next_turn(&self) -> Option<u64> {
         let waits = |ticket: &u64| self.unproposed.contains_key(ticket);
         // Nobody accepts anything before the INIT, nor anything but rulings at the end of a window.
-        let is_urgent = |waiting: &&Waiting| !waiting.request.is_end_of_stay();
-        let of_system = self.of_system().filter(is_urgent).map(|waiting| waiting.ticket).filter(waits).min();
+        // An END comes after these, and before what clients ask: it must not stand there alone, and has a short turn.
+        let turn = |waiting: &Waiting| (waiting.request.is_end_of_stay(), waiting.ticket);
+        let of_system = self.of_system().map(turn).filter(|(_, ticket)| waits(ticket)).min().map(|(_, ticket)| ticket);
         let ahead = self.reminded.values().chain(self.passed_on.values()).map(|client| self.waiting[client].ticket);
         let first = of_system.or_else(|| ahead.filter(waits).min());
         first.or_else(|| self.unproposed.keys().next().copied())

@@ -201,11 +201,11 @@ impl<S: Service> Instance<S> {
         each!(self, instance => instance.stop(s, reason, low_load));
     }
 
-    /// Whether this replica has the instance's state, or is on its way to that.
-    pub(crate) fn is_current(&self) -> bool {
+    /// Whether this replica has the instance's state, and could go on with it. Who has stopped is there as well.
+    pub(crate) fn is_current(&self, cluster: &Cluster) -> bool {
         match self {
-            Self::Pbft(backup) => backup.is_current(),
-            other => other.report().is_none(),
+            Self::Pbft(backup) => backup.is_current(cluster),
+            _ => true,
         }
     }
 

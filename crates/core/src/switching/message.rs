@@ -134,6 +134,13 @@ wire_enum!(SwitchMessage {
     14 => Returned,
 });
 
+impl SwitchMessage {
+    /// Whether it says what is true in this status interval, and is said again in the next one.
+    pub(crate) const fn is_of_an_interval(&self) -> bool {
+        matches!(self, Self::Present(()) | Self::Returned(_))
+    }
+}
+
 /// A statement with the instance that it is about (abs-D1).
 #[derive(Clone, Debug)]
 pub struct Switch {

@@ -218,6 +218,8 @@ adversaries! {
     ClientFlood => "client-flood", Client, Nothing, InsteadOf(100);
     /// A client that sends what is no message.
     Malformed => "malformed", Client, Nothing, InsteadOf(100);
+    /// A replica that is there for some and not for others, calls anybody silent, and hears all whoever is missing.
+    PresenceLies => "presence-lies", Replicas, Instances, InsteadOf(300);
 }
 
 impl Adversary {
@@ -293,10 +295,10 @@ mod tests {
         assert_eq!(count("pbft"), (21, 9));
         assert_eq!(count("unreplicated"), (21, 9));
         for name in ["quorum", "zlight", "chain", "azyzzyva", "aliph"] {
-            assert_eq!(count(name), (33, 10), "{name}");
+            assert_eq!(count(name), (33, 11), "{name}");
         }
-        assert_eq!(count("ring"), (35, 11));
-        assert_eq!(count("quorum, ring-resilient"), (33, 7));
+        assert_eq!(count("ring"), (35, 12));
+        assert_eq!(count("quorum, ring-resilient"), (33, 8));
         let strangers = Adversary::drawn_among_strangers();
         assert_eq!(strangers, [Adversary::JoinFlood, Adversary::MemberReplay, Adversary::Takeover]);
     }

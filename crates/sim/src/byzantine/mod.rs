@@ -38,6 +38,7 @@ mod odd_client;
 mod odd_paths;
 mod panic_storm;
 mod partial_macs;
+mod presence_lies;
 mod processing_delay;
 mod references;
 mod registry;

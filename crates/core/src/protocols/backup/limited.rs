@@ -23,6 +23,7 @@ use crate::auth::{Certificate, Signed};
 use crate::batch::Ordered;
 use crate::checkpoint::{Checkpoint, Evidence, TransferMessage, Tree};
 use crate::clients::Freshness;
+use crate::cluster::Cluster;
 use crate::ids::{ClientId, IdentityId, InstanceId, Principal, ReplicaId, Sequence};
 use crate::message::{Firmness, Request};
 use crate::notice::Notice;
@@ -62,10 +63,12 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
     }
 
-    /// Whether this replica has the instance's state. That it may not vote does not matter: who has lost its log may
-    /// do so in a later instance, and there have to be some.
-    pub(crate) fn is_current(&self) -> bool {
-        let follows = self.transfer.is_none() && self.ahead.is_none() && self.wrong.is_none();
+    /// Whether this replica has the instance's state, or will have it soon by executing. That it may not vote does not
+    /// matter: who has lost its log may do so in a later instance, and there have to be some.
+    pub(crate) fn is_current(&self, cluster: &Cluster) -> bool {
+        let near = self.ledger.estate.executed().0.saturating_add(cluster.limits.checkpoint_interval);
+        let is_near = |ahead: &Certificate<Checkpoint>| ahead.value().sequence.0 <= near;
+        let follows = self.transfer.is_none() && self.wrong.is_none() && self.ahead.as_ref().is_none_or(is_near);
         follows && matches!(self.init, Init::Done)
     }
 
@@ -117,6 +120,10 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             }
             Freshness::Stale if works && !request.is_system() => s.too_late(from, self.view(), &request),
             Freshness::Gone(refusal) if works && direct => self.refuse(s, &request, refusal),
+            // Whoever leads may not have it himself.
+            _ if request.is_end_of_stay() && self.ledger.estate.stays() => {
+                self.drive(s, |order, context| order.submit(context, request, from.replica()));
+            }
             _ if works && request.is_system() => {}
             _ if self.report.is_some() => {
                 self.unserved.insert(request.client);

@@ -430,10 +430,10 @@ impl Pbft {
             context.push(OrderEffect::Persist(PbftRecord::Fetched((sequence, ordered.batch.clone()))));
         }
         let record = PbftRecord::Committed(Position { sequence, digest });
-        // A replica that prepared the batch remembers it after a crash and answers no read without it; then only a
-        // vote for the state needs this record.
+        // Who prepared the batch remembers it, and answers no read without it. A vote for the state needs this record.
         let prepared = slot.and_then(|slot| slot.prepared).is_some_and(|(_, prepared)| prepared == digest);
-        let may_vote_for_it = context.cluster.is_checkpoint(sequence) || ordered.requests().any(Request::is_ruling);
+        let makes_checkpoint = |request: &Request| request.is_ruling() || request.is_end_of_stay();
+        let may_vote_for_it = context.cluster.is_checkpoint(sequence) || ordered.requests().any(makes_checkpoint);
         context.push(if prepared && !may_vote_for_it {
             OrderEffect::Append(record)
         } else {
