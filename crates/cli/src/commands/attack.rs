@@ -37,6 +37,8 @@ use std::time::{Duration, Instant};
 const SESSIONS: usize = 64;
 /// Attacks after which a simulated client draws anew how it lies.
 const TURNS_OF_A_MIND: u64 = 128;
+/// Which replica a simulated client takes for a liar, if it has to be in league with one.
+const IN_LEAGUE: ReplicaId = ReplicaId(0);
 /// The pause between two attacks.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -256,7 +258,7 @@ impl Attacker {
     /// Does with a request what a client of the simulator would.
     fn lie(&mut self, adversary: Adversary, request: &Request) {
         if self.turns % TURNS_OF_A_MIND == 1 {
-            self.mind = ClientMind::new(adversary, &mut self.rng, &BTreeSet::new());
+            self.mind = ClientMind::new(adversary, &mut self.rng, &BTreeSet::from([IN_LEAGUE]));
         }
         let Some(mind) = &mut self.mind else { return };
         let (cluster, keyring) = (self.raw.cluster(), self.raw.keyring());
