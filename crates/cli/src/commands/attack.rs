@@ -264,12 +264,10 @@ impl Attacker {
         let (cluster, keyring) = (self.raw.cluster(), self.raw.keyring());
         let before = mind.acts;
         let mut said = mind.also(&mut self.rng, cluster, keyring, request);
-        for to in cluster.replicas.iter() {
-            let request = mind.request(&mut self.rng, cluster, keyring, to, request);
-            said.extend(request.map(|request| (to, Message::Request(request))));
-        }
         let mut frames = Vec::new();
         for to in cluster.replicas.iter() {
+            let said_to = mind.request(&mut self.rng, cluster, keyring, to, request);
+            said.extend(said_to.map(|request| (to, Message::Request(request))));
             frames.extend(mind.frames(&mut self.rng, keyring, to, request).into_iter().map(|frame| (to, frame)));
         }
         self.attacks += mind.acts - before;

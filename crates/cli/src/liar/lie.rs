@@ -35,7 +35,7 @@ impl Lie {
     pub(crate) fn about(self) -> &'static str {
         match self {
             Self::Intruder => "Wrong answers to clients, wrong votes for checkpoints, and a value altered in its state",
-            Self::Simulated(adversary) => adversary.about().trim_end_matches('.'),
+            Self::Simulated(adversary) => adversary.about(),
         }
     }
 }

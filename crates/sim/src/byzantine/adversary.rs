@@ -88,9 +88,9 @@ macro_rules! adversaries {
                 match self { $(Self::$name => $label),* }
             }
 
-            /// What it does, in a sentence.
+            /// What it does, in a sentence without a full stop.
             pub fn about(self) -> &'static str {
-                match self { $(Self::$name => concat!($($doc),*).trim()),* }
+                match self { $(Self::$name => concat!($($doc),*).trim().trim_end_matches('.')),* }
             }
 
             /// What there must be for it to come into play.

@@ -2,6 +2,7 @@
 //! every request is well-formed, with good MACs or a signature, for all replicas.
 
 use super::ClientBehaviour;
+use super::forge::in_the_name_of;
 use crate::rng::Rng;
 use bezant_core::auth::Keyring;
 use bezant_core::cluster::Cluster;
@@ -39,9 +40,7 @@ impl ClientBehaviour for ClientFlood {
             self.asked += 1;
             let client = ClientId { session: (self.asked % self.sessions) as u32, ..request.client };
             let timestamp = Timestamp(request.timestamp.0 + self.asked);
-            let more = Request::new(request.instance, client, timestamp, false, request.operation.clone());
-            let more = if request.is_bundle() { more.as_bundle() } else { more };
-            let more = more.authenticate(cluster, keyring);
+            let more = in_the_name_of(request, request.instance, client, timestamp, (cluster, keyring));
             let more = if self.signs { more.sign(keyring) } else { more };
             said.extend(cluster.replicas.iter().map(|to| (to, Message::Request(more.clone()))));
         }

@@ -3,7 +3,7 @@
 //! says, with these, requests in the names of many sessions, more than are served at once, old and new, with proofs
 //! that do not hold for everybody.
 
-use super::forge::with_spoilt_mac;
+use super::forge::{in_the_name_of, with_spoilt_mac};
 use crate::rng::Rng;
 use bezant_core::auth::Keyring;
 use bezant_core::cluster::Cluster;
@@ -63,9 +63,7 @@ impl Crowd {
         let number = now.saturating_sub(age);
         let request = |session: u64, number: u64| {
             let client = ClientId { session: session as u32, ..of.client };
-            let request = Request::new(of.instance, client, Timestamp(number), false, of.operation.clone());
-            let request = if of.is_bundle() { request.as_bundle() } else { request };
-            request.authenticate(cluster, keyring)
+            in_the_name_of(of, of.instance, client, Timestamp(number), (cluster, keyring))
         };
         let mut said = Vec::new();
         let others = self.rng.below(self.burst).min(self.left.saturating_sub(2));

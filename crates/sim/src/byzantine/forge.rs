@@ -8,8 +8,9 @@ use super::anatomy::{Anatomy, Shape, Span};
 use crate::rng::Rng;
 use bezant_core::auth::{Keyring, Tag};
 use bezant_core::batch::{Entry, Reference};
+use bezant_core::cluster::Cluster;
 use bezant_core::digest::Digest;
-use bezant_core::ids::{InstanceId, Principal};
+use bezant_core::ids::{ClientId, InstanceId, Principal, Timestamp};
 use bezant_core::message::{Authentication, Request};
 use bezant_core::registry::Message;
 use bezant_core::wire::Wire;
@@ -275,6 +276,19 @@ impl Forge {
             _ => Reference { digest, length: u32::MAX },
         }
     }
+}
+
+/// What a request asks for, in another session's name and under another number, for an instance, with good MACs.
+pub(super) fn in_the_name_of(
+    of: &Request,
+    instance: InstanceId,
+    client: ClientId,
+    timestamp: Timestamp,
+    (cluster, keyring): (&Cluster, &Keyring),
+) -> Request {
+    let request = Request::new(instance, client, timestamp, false, of.operation.clone());
+    let request = if of.is_bundle() { request.as_bundle() } else { request };
+    request.authenticate(cluster, keyring)
 }
 
 /// The same request with a MAC that one replica, if there is one for it, finds to be nobody's.

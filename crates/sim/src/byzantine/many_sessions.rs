@@ -2,7 +2,7 @@
 //! is, with small numbers and with the largest, of this instance, of the next and of some that will never be.
 
 use super::ClientBehaviour;
-use super::forge::with_spoilt_mac;
+use super::forge::{in_the_name_of, with_spoilt_mac};
 use crate::rng::Rng;
 use bezant_core::auth::Keyring;
 use bezant_core::cluster::Cluster;
@@ -52,9 +52,7 @@ impl ManySessions {
         match kind {
             0 | 1 => {
                 // The liars' keys are its own: what it writes there is nobody's business.
-                let request = Request::new(instance, client, timestamp, false, of.operation.clone());
-                let request = if of.is_bundle() { request.as_bundle() } else { request };
-                let mut request = request.authenticate(cluster, keyring);
+                let mut request = in_the_name_of(of, instance, client, timestamp, (cluster, keyring));
                 if rng.per_mille(self.spoilt) {
                     // One replica on the way finds that it cannot be its client's.
                     let macs = request.authentication.tags.iter().count().max(1) as u64;

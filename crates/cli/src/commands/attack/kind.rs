@@ -43,7 +43,7 @@ impl Kind {
             Self::PartialMacs => "Requests whose MACs some replicas accept and others do not, and panics",
             Self::Panics => "Signed requests with good MACs, and a panic with each",
             Self::ConnectFlood => "Connections without a key that are closed at once, as fast as they can be made",
-            Self::Simulated(adversary) => adversary.about().trim_end_matches('.'),
+            Self::Simulated(adversary) => adversary.about(),
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::batch::Ordered;
 use crate::checkpoint::{Checkpoint, Evidence, TransferMessage, Tree};
 use crate::clients::Freshness;
 use crate::cluster::Cluster;
-use crate::ids::{ClientId, IdentityId, InstanceId, Principal, ReplicaId, Sequence};
+use crate::ids::{ClientId, IdentityId, Principal, ReplicaId, Sequence};
 use crate::message::{Firmness, Request};
 use crate::notice::Notice;
 use crate::protocols::total_order::TotalOrder;
@@ -54,9 +54,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     /// Presence 4: the order may begin with a primary that is missing.
     pub(super) fn do_without_missing(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
-        let ended = s.cluster.specification(InstanceId(self.what.number.0 - 1));
-        let history = self.proof.as_ref().and_then(|proof| proof.abort_history(&ended));
-        let missing = history.map_or(ReplicaSet::NOBODY, |history| history.silent);
+        let missing = self.proof.as_ref().map_or(ReplicaSet::NOBODY, |proof| proof.silent(self.what.replicas));
         if !missing.is_empty() && self.order.view() == Some(self.what.view) {
             s.step("Presence 4");
             self.drive(s, |order, context| order.do_without(context, missing));

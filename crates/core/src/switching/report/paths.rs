@@ -27,7 +27,7 @@ impl Proof {
     }
 
     /// Whom f+1 of those who report have not heard of for a while.
-    fn silent(&self, replicas: Replicas) -> ReplicaSet {
+    pub(crate) fn silent(&self, replicas: Replicas) -> ReplicaSet {
         let of =
             |id: &ReplicaId| self.reports.reports.iter().filter(|report| report.claims().silent.contains(*id)).count();
         replicas.iter().filter(|id| of(id) >= replicas.weak()).collect()
