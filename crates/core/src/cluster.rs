@@ -8,6 +8,11 @@ use crate::schedule::{Part, Protocol, Quota, Specification};
 use crate::time::Duration;
 use alloc::vec::Vec;
 
+/// Places for rulings in a window, at least. The first dispute takes three rulings at most: states are compared, a
+/// request is refused, and where what follows is executed again otherwise, a state is right or none is. There is room
+/// for a second one, and for two that liars bring about meanwhile.
+const RULINGS_MIN: u64 = 8;
+
 /// How clients authenticate their requests to the replicas (issue vocabulary: `--auth`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ClientAuth {
@@ -223,16 +228,17 @@ impl Cluster {
         assert!(self.window_of_requests() < self.window(), "each window has places for rulings");
     }
 
-    /// Batches that may be in flight above a stable checkpoint (PBFT's L = 2K).
-    pub const fn window(&self) -> u64 {
-        2 * self.limits.checkpoint_interval
+    /// Batches that may be in flight above a stable checkpoint: PBFT's L = 2K, and some more for rulings where K is
+    /// small.
+    pub fn window(&self) -> u64 {
+        self.window_of_requests() + (self.limits.checkpoint_interval / 4).max(RULINGS_MIN)
     }
 
     /// How far behind a stable checkpoint batches of clients' requests are ordered. What is left of the window is for
     /// rulings ([`crate::dissent`]): they must find a place when no checkpoint becomes stable any more.
     pub fn window_of_requests(&self) -> u64 {
         let interval = self.limits.checkpoint_interval;
-        self.window() - (interval / 4).max(2).min(interval)
+        2 * interval - (interval / 4).max(2).min(interval)
     }
 
     /// Whether a checkpoint is due after this batch.

@@ -95,10 +95,10 @@
 //! A service that leaves out [`take_written`](crate::service::Service::take_written) is helped only where its answers
 //! differ. Who was given a state from the middle of an init history cannot go back to before that: the others refuse
 //! the request without it, and it is given their state. If f others are down then, they are too few. Places for rulings
-//! are a quarter of a checkpoint interval in each window, and two at least. Where intervals are short, several disputed
-//! requests in one window and a liar that has each of them ruled upon more than once use them up, and the cluster
-//! stops: the simulator has met that with an interval of four (false-testimony, seed 13963), and with one of three, a
-//! replica that is down and nobody who lies (`aliph`, none, seed 29554).
+//! are a quarter of a checkpoint interval in each window, and eight at least. Many disputed requests in one window, and
+//! a liar that has each of them ruled upon more than once, could use them up, and the cluster would stop. With two
+//! places that happened: the simulator met it with intervals of four (false-testimony) and of three (a replica down,
+//! and nobody who lied).
 //!
 //! # Cost
 //! Without dissent 32 bytes of memory for each request above the stable checkpoint, and a hash of what is answered.

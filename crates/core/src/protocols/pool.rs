@@ -9,9 +9,9 @@
 //! **Who reminds has the next turn.** A client with many sessions may ask the primary for all of them, and a backup for
 //! the last one first: the backup would wait for the whole queue. So a request that a replica passes on for the second
 //! time comes before all others but an INIT, and so does one that has a replica's place. A backup reminds of what it
-//! has watched longest, and of nothing else: that waits for the batches in flight and for at most 2(n − 1) others,
-//! however long the queue is. Each replica has one such turn at a time, until the request is executed: a liar brings
-//! forward one.
+//! has watched longest, and of nothing else, and a primary itself of what it has. Turns come in the order in which they
+//! were taken, and each replica has one at a time, until the request is executed: so what one reminds of waits for the
+//! batches in flight and for fewer than 2n others, however long the queue is, and a liar brings forward one.
 //!
 //! The place is free again when the request is executed, and not when it is proposed: what is proposed waits on, and
 //! comes back when the view ends. So no more than n − 1 requests ever wait beyond the bounds. It is soon enough. What a
@@ -40,6 +40,14 @@ struct Waiting {
     passed_on_by: Vec<ReplicaId>,
 }
 
+/// Who comes before the queue.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    client: ClientId,
+    /// Turns are taken in this order.
+    number: u64,
+}
+
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub(in crate::protocols) struct Pool {
@@ -52,11 +60,12 @@ pub(in crate::protocols) struct Pool {
     /// Those not proposed in the current view, in arrival order.
     unproposed: BTreeMap<u64, ClientId>,
     next_ticket: u64,
+    next_turn: u64,
     shares: Shares<IdentityId>,
     /// Whose waiting request has the place of what this replica passes on.
-    passed_on: BTreeMap<ReplicaId, ClientId>,
+    passed_on: BTreeMap<ReplicaId, Turn>,
     /// Whose waiting request this replica has reminded of.
-    reminded: BTreeMap<ReplicaId, ClientId>,
+    reminded: BTreeMap<ReplicaId, Turn>,
     /// How many are of clients that the cluster file does not name: half of the places are for the others. And how
     /// many of those ask to join.
     strangers: usize,
@@ -79,12 +88,25 @@ impl Pool {
             && let Some(waiting) = self.waiting.get_mut(&client)
         {
             if waiting.passed_on_by.contains(&from) {
-                self.reminded.entry(from).or_insert(client);
+                self.remind(from, client);
             } else {
                 waiting.passed_on_by.push(from);
             }
         }
         Ok(added)
+    }
+
+    /// A replica reminds of a client's waiting request, which has a turn if that replica has none yet.
+    pub(in crate::protocols) fn remind(&mut self, from: ReplicaId, client: ClientId) {
+        if takes_room(client) && self.waiting.contains_key(&client) && !self.reminded.contains_key(&from) {
+            let turn = self.take_turn(client);
+            self.reminded.insert(from, turn);
+        }
+    }
+
+    const fn take_turn(&mut self, client: ClientId) -> Turn {
+        self.next_turn += 1;
+        Turn { client, number: self.next_turn }
     }
 
     fn add_or_replace(
@@ -115,8 +137,9 @@ impl Pool {
         }
         let bytes = request.operation.len();
         if let Err(reason) = self.make_room(client, bytes, direct, limits) {
-            let place = from.filter(|from| !self.passed_on.contains_key(from));
-            self.passed_on.insert(place.ok_or(reason)?, client);
+            let place = from.filter(|from| !self.passed_on.contains_key(from)).ok_or(reason)?;
+            let turn = self.take_turn(client);
+            self.passed_on.insert(place, turn);
         }
         let ticket = ticket.unwrap_or_else(|| {
             self.next_ticket += 1;
@@ -143,7 +166,7 @@ impl Pool {
         if self.shares.room(owner_of(client), bytes, bounds) == Room::Free {
             return Ok(());
         }
-        let kept = self.passed_on.values().map(|client| self.waiting[client].request.operation.len());
+        let kept = self.passed_on.values().map(|turn| self.waiting[&turn.client].request.operation.len());
         bounds.number += self.passed_on.len();
         bounds.bytes += kept.sum::<usize>();
         loop {
@@ -161,7 +184,7 @@ impl Pool {
 
     /// Whether the client's waiting request has a replica's place.
     fn has_place(&self, client: ClientId) -> bool {
-        self.passed_on.values().any(|of| *of == client)
+        self.passed_on.values().any(|turn| turn.client == client)
     }
 
     /// Clients that the cluster file does not name have a part of the places, at least one. A JOIN that comes from its
@@ -195,8 +218,8 @@ impl Pool {
     /// Forgets the client's waiting request.
     pub(in crate::protocols) fn remove(&mut self, client: ClientId) {
         if let Some(old) = self.waiting.remove(&client) {
-            self.passed_on.retain(|_, of| *of != client);
-            self.reminded.retain(|_, of| *of != client);
+            self.passed_on.retain(|_, turn| turn.client != client);
+            self.reminded.retain(|_, turn| turn.client != client);
             self.watched.remove(&old.ticket);
             self.unproposed.remove(&old.ticket);
             self.by_digest.remove(&old.request.digest());
@@ -301,8 +324,10 @@ impl Pool {
         // An END comes after these, and before what clients ask: it must not stand there alone, and has a short turn.
         let turn = |waiting: &Waiting| (waiting.request.is_end_of_stay(), waiting.ticket);
         let of_system = self.of_system().map(turn).filter(|(_, ticket)| waits(ticket)).min().map(|(_, ticket)| ticket);
-        let ahead = self.reminded.values().chain(self.passed_on.values()).map(|client| self.waiting[client].ticket);
-        let first = of_system.or_else(|| ahead.filter(waits).min());
+        let turns = self.reminded.values().chain(self.passed_on.values());
+        let turns = turns.map(|turn| (turn.number, self.waiting[&turn.client].ticket));
+        let ahead = turns.filter(|(_, ticket)| waits(ticket)).min().map(|(_, ticket)| ticket);
+        let first = of_system.or(ahead);
         first.or_else(|| self.unproposed.keys().next().copied())
     }
 
@@ -404,8 +429,9 @@ impl Pool {
         let waits = |(ticket, client): (&u64, &ClientId)| self.waiting.get(client).map(|of| of.ticket) == Some(*ticket);
         assert!(self.watched.iter().all(waits), "what is watched waits");
         assert!(self.unproposed.iter().all(waits), "what is not proposed waits");
-        let of_replica = |(id, client): (&ReplicaId, &ClientId)| {
-            cluster.replicas.contains(*id) && takes_room(*client) && self.waiting.contains_key(client)
+        let of_replica = |(id, turn): (&ReplicaId, &Turn)| {
+            let is_taken = turn.number <= self.next_turn && self.waiting.contains_key(&turn.client);
+            cluster.replicas.contains(*id) && takes_room(turn.client) && is_taken
         };
         assert!(self.passed_on.iter().all(of_replica), "a place is free again when its request is gone");
         assert!(self.reminded.iter().all(of_replica), "so is a turn");
@@ -417,7 +443,7 @@ impl Pool {
         let bytes = |of: &Waiting| of.request.operation.len();
         let (number, sum) = (taking().count(), taking().map(|of| bytes(of)).sum::<usize>());
         self.shares.check_invariants(number, sum);
-        let kept: usize = self.passed_on.values().map(|client| bytes(&self.waiting[client])).sum();
+        let kept: usize = self.passed_on.values().map(|turn| bytes(&self.waiting[&turn.client])).sum();
         assert!(number <= limits.pending_requests_max + self.passed_on.len(), "pending_requests_max, and the places");
         assert!(sum <= limits.pending_bytes_max + kept, "pending_bytes_max, and what has the places");
     }
@@ -594,15 +620,18 @@ mod tests {
             assert_eq!(pool.add(request(session, 1, 1), from, &limits), Ok(false));
         }
         let next = |pool: &mut Pool| pool.next_batch(&limits, |_| ())[0].client.session;
-        assert_eq!([(); 3].map(|()| next(&mut pool)), [5, 7, 0]);
+        assert_eq!([(); 3].map(|()| next(&mut pool)), [7, 5, 0], "in the order in which turns were taken");
         pool.executed(request(7, 1, 1).client, Timestamp(1));
         assert_eq!(pool.add(request(6, 1, 1), one, &limits), Ok(false));
-        assert_eq!([(); 2].map(|()| next(&mut pool)), [6, 1]);
+        // The primary has a turn like everybody else, and no second one before its first is executed.
+        pool.remind(ReplicaId(0), request(4, 1, 1).client);
+        pool.remind(ReplicaId(0), request(3, 1, 1).client);
+        assert_eq!([(); 3].map(|()| next(&mut pool)), [6, 4, 1]);
         // In a new view everything is passed on anew, once.
         pool.forget_proposals();
         pool.executed(request(6, 1, 1).client, Timestamp(1));
         assert_eq!(pool.add(request(8, 1, 1), one, &limits), Ok(false));
-        assert_eq!([(); 2].map(|()| next(&mut pool)), [5, 0]);
+        assert_eq!([(); 3].map(|()| next(&mut pool)), [5, 4, 0]);
     }
 
     /// Nobody accepts anything before an INIT.

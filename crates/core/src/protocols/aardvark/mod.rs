@@ -19,7 +19,7 @@
 //! * Aardvark 3. *Heartbeat.* While something is watched that it has not proposed, and nothing that it has proposed is
 //!   under way, the primary proposes something within two turns.
 //! * Aardvark 4. *Fairness.* What was passed on is proposed before the next turn ends, if the primary proposes more
-//!   than 2(n − 1) + 6 batches in it: as many others may be reminded of, and a few batches are under way.
+//!   than 2n + 6 batches in it: fewer others have a turn before it, and a few batches are under way.
 //! * Aardvark 5. *Expectations.* After each turn a replica knows how many of the requests that waited here were
 //!   executed in it, and how many waited on average: the load. But for its first two turns, a view has to execute nine
 //!   tenths of the most that was executed, in a turn of the last n views or of this one, at no more load. Only a busy
@@ -166,7 +166,7 @@ pub(crate) struct Watch {
 impl Watch {
     /// Among n replicas.
     pub(in crate::protocols) fn new(n: usize) -> Self {
-        Self::with(Expectation::new(n), 2 * (n - 1) + BATCHES_BEFORE)
+        Self::with(Expectation::new(n), 2 * n + BATCHES_BEFORE)
     }
 
     fn with(expectation: Expectation, before: usize) -> Self {

@@ -36,13 +36,14 @@ fn positions_outside_the_window_are_refused() {
     let mut net = Net::new(4, Limits { checkpoint_interval: 4, ..Limits::default() });
     net.isolate(&[0]);
     let proposal = batch(net.now, alloc::vec![request(&net, 0, 1, b"")]);
-    for sequence in [0, 8, 9, u64::MAX] {
+    let high = net.cluster.window();
+    for sequence in [0, high, high + 1, u64::MAX] {
         net.forge(r(0), r(1), pre_prepare(0, sequence, &proposal));
         net.forge(r(2), r(1), prepare(0, sequence, proposal.digest()));
         net.forge(r(2), r(1), commit(0, sequence, proposal.digest()));
     }
     net.round();
-    assert_eq!(net.rejected(1, r(0), Rejection::OutsideWindow), 3, "8 = 2K is inside");
+    assert_eq!(net.rejected(1, r(0), Rejection::OutsideWindow), 3, "H itself is inside");
     assert_eq!(net.rejected(1, r(2), Rejection::OutsideWindow), 4, "votes at or below h are merely late");
     assert_eq!(net.hosts[1].replica.report().slots, 1);
 }

@@ -72,16 +72,17 @@ impl Pbft {
 
     /// Passes the watched request that has waited longest on again. The primary may have had no room for it, or given
     /// its place to others; or the message got lost. For one request of each other replica a correct primary has room,
-    /// so that by its silence it shows that it is none.
+    /// so that by its silence it shows that it is none. It reminds itself in the same way: it would leave its own view
+    /// for a request that the reminders of others keep behind them.
     fn remind_primary(&mut self, context: &mut Ctx<'_>) {
         let oldest = self.pool.oldest_watched();
         let waits = oldest.is_some() && oldest == self.status.oldest_watched;
         self.status.oldest_watched = oldest;
         let primary = self.replicas.primary(self.view);
-        if let Some(request) = self.pool.to_pass_on(&context.cluster.limits).next().filter(|_| waits)
-            && self.phase == Phase::Normal
-            && primary != context.me
-        {
+        let Some((client, _)) = oldest.filter(|_| waits && self.phase == Phase::Normal) else { return };
+        if primary == context.me {
+            self.pool.remind(primary, client);
+        } else if let Some(request) = self.pool.to_pass_on(&context.cluster.limits).next() {
             context.push(OrderEffect::Forward(primary, request.clone()));
         }
     }

@@ -228,7 +228,7 @@ fn a_replica_that_lost_its_log_abstains_in_a_new_view_too() {
     assert!(net.hosts[3].replica.report().abstaining, "a crash does not end it either");
     net.settle();
     let mut value = 7;
-    while net.hosts[3].replica.report().stable.0 < 6 + 8 {
+    while net.hosts[3].replica.report().stable.0 < 7 + net.cluster.window() {
         assert!(net.said(r(3), "VIEW-CHANGE").is_empty(), "below the mark of its stable checkpoint");
         value += 1;
         assert_eq!(net.add(1), done(value));
@@ -261,7 +261,7 @@ fn a_replica_that_lost_its_log_abstains_until_past_its_marks() {
     net.sent.clear();
     net.settle();
     let mut value = 6;
-    while net.hosts[3].replica.report().stable.0 < 6 + 8 {
+    while net.hosts[3].replica.report().stable.0 < 6 + net.cluster.window() {
         assert!(net.hosts[3].replica.report().abstaining);
         assert!(is_silent(&net, 3), "below the mark of its stable checkpoint");
         net.sent.clear();
@@ -318,9 +318,10 @@ fn old_answers_do_not_end_an_abstention() {
         net.forge(r(id), r(3), ordering(PbftMessage::Status(status)));
     }
     net.settle();
-    for value in 7..=13 {
+    assert_eq!(net.cluster.window(), 14);
+    for value in 7..=17 {
         assert_eq!(net.add(1), done(value));
     }
-    assert_eq!(net.hosts[3].replica.report().stable.0, 12);
-    assert!(is_silent(&net, 3), "by the old answers 8 would be enough, by the new ones it takes 14");
+    assert_eq!(net.hosts[3].replica.report().stable.0, 16);
+    assert!(is_silent(&net, 3), "by the old answers 14 would be enough, by the new ones it takes 20");
 }

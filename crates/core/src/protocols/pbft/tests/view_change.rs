@@ -317,7 +317,7 @@ fn a_new_primary_fetches_the_chosen_batches_first() {
 fn a_new_view_moves_the_window_of_a_replica_that_fell_behind() {
     let mut net = Net::new(4, Limits { checkpoint_interval: 4, ..Limits::default() });
     net.isolate(&[3]);
-    for value in 1..=13 {
+    for value in 1..=21 {
         assert_eq!(net.add(1), done(value));
     }
     let unreachable = |frame: &Frame| [frame.from, frame.to].contains(&r(0)) || kind(&frame.message) == "STABLE";
@@ -332,7 +332,7 @@ fn a_new_view_moves_the_window_of_a_replica_that_fell_behind() {
     assert_eq!(net.hosts[3].replica.report().slots, kept, "more than a window ago: nothing of it is kept");
     net.lose(unreachable);
     net.pass(10_000_000);
-    assert_eq!(net.completed.pop().map(|completed| completed.result), done(14));
+    assert_eq!(net.completed.pop().map(|completed| completed.result), done(22));
     assert!(net.noticed(3, |notice| matches!(notice, Notice::Transfer { done: true, .. })));
     net.pass(2_000_000);
     assert_eq!(net.executed()[3], net.executed()[1]);
