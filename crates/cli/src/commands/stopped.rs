@@ -40,5 +40,5 @@ fn recover(node: &NodeConfig, config: &ClusterConfig, service: Box<dyn Service>)
     };
     let replica_config = ReplicaConfig { cluster, keyring, lost_log: false, genesis };
     let replica = Replica::recover(replica_config, service, found.snapshot, found.records);
-    replica.and_then(Replica::into_state).map_err(|error| Failure::failed(format!("{error}.")))
+    replica.map(Replica::into_state).map_err(|error| Failure::failed(format!("{error}.")))
 }

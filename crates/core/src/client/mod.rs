@@ -322,7 +322,7 @@ impl Client {
             return;
         }
         let Specification { part, .. } = self.asked;
-        let hands_on = self.asked.hands_on();
+        let gives_way = self.asked.hands_on() && !part.is_backup();
         let Some(call) = self.call.as_mut().filter(|call| call.request.timestamp == reply.timestamp) else {
             return self.on_late_reply(from, &reply);
         };
@@ -333,9 +333,10 @@ impl Client {
             out.send(Destination::Replicas, Message::Request(call.request.clone()));
         }
         call.add(from, reply);
-        let verdict = match hands_on {
+        let verdict = match gives_way {
+            // A Backup that hands on orders reads (abs-S12), and answers tentatively only while it stays (Backup 11).
             false => call.verdict(self.asked.replicas),
-            // Final answers of a Backup, which orders reads (abs-S12); of any other part, that it is too late.
+            // That it is too late.
             true => call.final_verdict(self.asked.replicas),
         };
         match verdict {

@@ -102,7 +102,7 @@ impl<S: Service> Composite<S> {
             Some(ring) => ring.take_orders(),
             None => BTreeMap::new(),
         };
-        let mut ledger = self.halt_running();
+        let mut ledger = self.halt_running(s.cluster);
         opening.finish(s, &mut ledger);
         assert_eq!(ledger.log.anchor(), certificate.value().boundary, "the log begins at the checkpoint");
         self.begin_log_at(s, &ledger, &certificate);

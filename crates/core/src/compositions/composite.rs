@@ -141,8 +141,8 @@ impl<S: Service> Composite<S> {
     }
 
     /// Takes the ledger from the instance that runs, which is over.
-    pub(crate) fn halt_running(&mut self) -> Ledger<S> {
-        self.running.take().expect("an instance runs between steps").halt()
+    pub(crate) fn halt_running(&mut self, cluster: &Cluster) -> Ledger<S> {
+        self.running.take().expect("an instance runs between steps").halt(cluster)
     }
 
     pub(super) fn set_running(&mut self, running: Running<S>) {

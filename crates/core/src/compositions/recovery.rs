@@ -99,7 +99,7 @@ impl<S: Service> Composite<S> {
         if self.running_mut().open_mut().is_some_and(Instance::lose_log) {
             return;
         }
-        let ledger = self.halt_running();
+        let ledger = self.halt_running(s.cluster);
         self.set_running(Running::Silent(Box::new(ledger)));
     }
 
@@ -116,7 +116,7 @@ impl<S: Service> Composite<S> {
     /// Over the state at an anchor, from a snapshot, what was logged above it.
     fn resume(&mut self, s: &mut Surroundings<'_, impl Speaker>, instance: InstanceId, begun: Begun) {
         let Begun { proof, init, above } = begun;
-        let mut ledger = self.halt_running();
+        let mut ledger = self.halt_running(s.cluster);
         ledger.estate.anchor_at(Sequence(ledger.log.anchor().position));
         ledger.log.retain(core::mem::take(&mut self.bodies));
         let entries = ledger.log.find(&above);
@@ -142,7 +142,7 @@ impl<S: Service> Composite<S> {
             // Its batches are in the log: the state at its end is where this instance begins.
             self.running_mut().open_mut().into_iter().for_each(|backup| backup.start(s));
         }
-        let mut ledger = self.halt_running();
+        let mut ledger = self.halt_running(s.cluster);
         ledger.log.retain(core::mem::take(&mut self.bodies));
         self.what = self.specify(s.cluster, instance);
         self.proof = Some(proof);

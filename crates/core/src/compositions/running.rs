@@ -66,11 +66,11 @@ impl<S: Service> Running<S> {
     }
 
     /// Takes state and history; whatever it was is over.
-    pub(crate) fn halt(self) -> Ledger<S> {
+    pub(crate) fn halt(self, cluster: &Cluster) -> Ledger<S> {
         match self {
             Self::Opening(opening) => opening.1,
             Self::Silent(ledger) => *ledger,
-            Self::Open(instance) => instance.halt(),
+            Self::Open(instance) => instance.halt(cluster),
         }
     }
 }

@@ -211,7 +211,7 @@ impl<S: Service> Composite<S> {
             s.cancel_timer(timer);
         }
         self.running = Some(old);
-        let ledger = self.halt_running();
+        let ledger = self.halt_running(s.cluster);
         let what = self.specify(s.cluster, instance);
         self.what = what;
         self.proof = Some(proof.clone());

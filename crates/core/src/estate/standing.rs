@@ -1,7 +1,7 @@
 //! How a request stands with the state: new, executed, or never to be executed.
 
 use super::Estate;
-use crate::clients::Freshness;
+use crate::clients::{Entry, Freshness};
 use crate::ids::{ClientId, Timestamp};
 use crate::members::Standing;
 use crate::message::{Outcome, Refusal, Request};
@@ -45,12 +45,18 @@ impl<S: Service> Estate<S> {
         !matches!(self.clients.check(client, timestamp), Freshness::New)
     }
 
+    /// Whether what a client was answered last will not be undone. Its position tells: batches are counted in each
+    /// instance anew, and it may be from an earlier one.
+    pub fn is_for_good(&self, entry: &Entry) -> bool {
+        self.tentative.as_ref().is_none_or(|tentative| entry.position <= tentative.position)
+    }
+
     /// Whether the request was executed for good, or never will be. What a tentative batch made too late is over as
     /// well: should that be undone, the client asks again.
     pub fn is_over(&self, request: &Request) -> bool {
         match self.freshness(request) {
             Freshness::New => false,
-            Freshness::Last(entry) => !self.is_tentative() || entry.sequence != self.executed(),
+            Freshness::Last(entry) => self.is_for_good(entry),
             Freshness::Gone(_) | Freshness::Stale => true,
         }
     }

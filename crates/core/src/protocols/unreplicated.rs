@@ -125,7 +125,7 @@ impl<S: Service> Abortable for Unreplicated<S> {
         assert_eq!(self.what.number, InstanceId(1), "nothing follows one server");
     }
 
-    fn halt(self) -> Ledger<S> {
+    fn halt(self, _cluster: &Cluster) -> Ledger<S> {
         self.ledger
     }
 }

@@ -227,8 +227,8 @@ impl<S: Service> Instance<S> {
     }
 
     /// See [`Abortable::halt`].
-    pub(crate) fn halt(self) -> Ledger<S> {
-        each!(self, instance => instance.halt())
+    pub(crate) fn halt(self, cluster: &Cluster) -> Ledger<S> {
+        each!(self, instance => instance.halt(cluster))
     }
 
     /// Replays a record, oldest first. One of another protocol is none of this instance.

@@ -12,7 +12,7 @@
 //! f+1 signatures are enough in every row: one signer is correct, and a correct replica signs a state only when it has
 //! it for good. Anchors are not signed by the protocols, which need no third party, but here, when one is shown.
 
-use super::{RecoverError, Replica};
+use super::Replica;
 use crate::auth::Certificate;
 use crate::checkpoint::{Checkpoint, Evidence, Snapshot, Tree};
 use crate::ids::Sequence;
@@ -49,23 +49,19 @@ impl<S: Service> Replica<S> {
 
     /// The state as far as this replica can come by itself, and no further: executes what its log has, undoes what is
     /// not final, and ends. For those who look into the folder of a stopped replica.
-    ///
-    /// # Errors
-    /// [`RecoverError::BadState`] if the service does not accept its own pages.
-    pub fn into_state(mut self) -> Result<Tree, RecoverError> {
+    pub fn into_state(mut self) -> Tree {
         // What it would say is not said.
         self.step(Instant(0), Input::Start, &mut Outbox::new());
         let lags = match self.cluster.part(self.instance()).ending() {
             Ending::Shared => self.composite.running().open().is_some(),
             Ending::Agreed | Ending::Certified | Ending::Never => false,
         };
-        let mut ledger = self.composite.halt_running();
+        let mut ledger = self.composite.halt_running(&self.cluster);
         if lags {
             ledger.catch_up(&self.cluster, |_, _, _| ());
         }
-        ledger.estate.undo(&self.cluster).map_err(|_| RecoverError::BadState)?;
         ledger.estate.checkpoint();
-        Ok(ledger.estate.newest_version().clone())
+        ledger.estate.newest_version().clone()
     }
 
     /// What this replica has at its newest checkpoint, certain or not, without a signature.

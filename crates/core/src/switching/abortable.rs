@@ -74,7 +74,7 @@ pub trait Abortable {
     /// Asserts what is true of it between steps, at this replica.
     fn check_invariants(&self, cluster: &Cluster, me: ReplicaId);
     /// Hands everything on: nothing of this instance can speak any more.
-    fn halt(self) -> Ledger<Self::Service>;
+    fn halt(self, cluster: &Cluster) -> Ledger<Self::Service>;
 }
 
 /// The inputs of an instance. `M` is the machine that it is a part of.

@@ -92,6 +92,52 @@ fn a_backup_that_stays_has_its_quota_at_least() {
     ask(&mut net, &mut sum, 1);
 }
 
+/// It has no last request that an answer could come after (Backup 11).
+#[test]
+fn a_backup_that_stays_answers_before_it_commits_and_keeps_what_it_answered() {
+    let mut net = net("quorum");
+    let mut sum = 0;
+    cut(&mut net, &[3]);
+    ask(&mut net, &mut sum, K);
+    net.lose(|frame| frame.to == r(3) || frame.from == r(3) || kind(&frame.message) == "COMMIT");
+    ask(&mut net, &mut sum, 1);
+    let executed = |net: &Net<Counter>, id: usize| net.hosts[id].replica.estate().executed_for_good();
+    assert_eq!([0, 1, 2].map(|id| executed(&net, id)), [executed(&net, 0); 3]);
+    assert!([0, 1, 2].iter().all(|id| net.hosts[*id].replica.estate().is_tentative()));
+    // Another view, without the primary of this one, has it as well.
+    net.isolate(&[0]);
+    net.pass(3 * Limits::default().view_timeout.0);
+    ask(&mut net, &mut sum, 1);
+    net.heal();
+    net.pass(2 * A_WHILE);
+    ask(&mut net, &mut sum, K);
+    assert_eq!([0, 1, 2, 3].map(|id| instance(&net, id)), [3; 4]);
+}
+
+/// What it executed tentatively may not be what the instance ended with.
+#[test]
+fn who_is_moved_on_with_a_tentative_batch_undoes_it() {
+    let mut net = net("quorum");
+    let mut sum = 0;
+    cut(&mut net, &[3]);
+    ask(&mut net, &mut sum, K);
+    // Replica 2 hears nothing that is final from now on.
+    net.lose(|frame| frame.to == r(3) || frame.from == r(3) || frame.to == r(2) && kind(&frame.message) == "COMMIT");
+    ask(&mut net, &mut sum, 1);
+    assert!(net.hosts[2].replica.estate().is_tentative());
+    net.heal();
+    net.isolate(&[2]);
+    net.pass(2 * A_WHILE);
+    ask(&mut net, &mut sum, 1);
+    assert!(instance(&net, 1) > 2 && instance(&net, 2) == 2, "the others have ended it");
+    assert!(net.hosts[2].replica.estate().is_tentative());
+    net.heal();
+    net.pass(2 * A_WHILE);
+    ask(&mut net, &mut sum, 2);
+    assert!(!net.hosts[2].replica.estate().is_tentative());
+    assert_eq!(net.hosts[2].replica.estate().history(), net.hosts[1].replica.estate().history());
+}
+
 /// Without this its clients wait for a time-out of the view.
 #[test]
 fn a_backup_does_not_wait_for_a_primary_that_is_missing() {

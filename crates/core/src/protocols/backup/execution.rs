@@ -4,7 +4,7 @@ use super::dissent::rulings_of;
 use super::message::Speaker;
 use super::state::{Backup, Queue};
 use crate::batch::Ordered;
-use crate::clients::Freshness;
+use crate::clients::{Entry, Freshness};
 use crate::ids::{Principal, Sequence, View};
 use crate::message::{Firmness, Outcome, Refusal, Reply, Request};
 use crate::notice::Notice;
@@ -33,19 +33,26 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             Freshness::New => self.drive(s, |order, context| order.submit(context, request, from.replica())),
             Freshness::Last(_) if !direct => {}
             Freshness::Last(entry) => {
-                let (sequence, position, outcome) = (entry.sequence, entry.position, entry.outcome.clone());
-                if sequence <= self.ledger.estate.executed_for_good() {
-                    self.reply(s, &request, self.view(), sequence, Firmness::Final, outcome);
-                    return self.doubt_answer(s, position);
-                }
-                self.reply(s, &request, self.tentative_view, sequence, Firmness::Tentative, outcome);
-                // Its client waits although it was executed: the order must see that it becomes final.
-                self.drive(s, |order, context| order.submit(context, request, from.replica()));
+                let entry = entry.clone();
+                self.answer_again(s, request, entry);
             }
             Freshness::Gone(refusal) if direct => self.refuse(s, &request, refusal),
             Freshness::Stale if direct => self.on_read(s, request),
             Freshness::Gone(_) | Freshness::Stale => s.reject(from, Rejection::StaleTimestamp),
         }
+    }
+
+    /// Backup 1: its client asks for what was executed.
+    pub(super) fn answer_again(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, request: Request, entry: Entry) {
+        let is_for_good = self.ledger.estate.is_for_good(&entry);
+        let Entry { sequence, position, outcome, .. } = entry;
+        if is_for_good {
+            self.reply(s, &request, self.view(), sequence, Firmness::Final, outcome);
+            return self.doubt_answer(s, position);
+        }
+        self.reply(s, &request, self.tentative_view, sequence, Firmness::Tentative, outcome);
+        // It waits although it was executed: the order must see that it becomes final.
+        self.drive(s, |order, context| order.submit(context, request, None));
     }
 
     /// Tells a client that its session is over. A state that lacks something that this replica helped to acknowledge
@@ -130,8 +137,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         delivery: Delivery,
     ) {
         match delivery {
-            // abs-D12: what a limited Backup says must be final.
-            Delivery::Tentative(_) if self.is_limited() => {}
+            Delivery::Tentative(_) if !self.may_be_tentative() => {}
             Delivery::Final(ordered) if self.is_limited() => self.on_final_limited(s, queue, ordered),
             Delivery::Tentative(ordered) => {
                 s.step("Backup 3");

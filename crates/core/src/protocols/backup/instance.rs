@@ -78,8 +78,8 @@ impl<O: TotalOrder, S: Service> Abortable for Backup<O, S> {
         self.check_state(cluster, me);
     }
 
-    fn halt(self) -> Ledger<S> {
-        self.into_ledger()
+    fn halt(self, cluster: &Cluster) -> Ledger<S> {
+        self.into_ledger(cluster)
     }
 }
 

@@ -23,7 +23,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         let bounds = Bounds { number: limits.pending_reads_max, bytes: limits.pending_bytes_max };
         self.reads.check_invariants(bounds);
         if self.ledger.estate.is_tentative() {
-            assert!(!self.is_limited(), "what a limited Backup says is final (abs-D12)");
+            assert!(self.may_be_tentative(), "what a limited Backup says is final, unless it stays (abs-D12)");
             assert!(self.order.promised() >= self.ledger.estate.executed(), "a tentative answer is a promise");
             assert!(self.tentative_view <= self.view(), "a batch is tentative in a view that was entered");
         }

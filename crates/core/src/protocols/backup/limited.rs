@@ -8,13 +8,24 @@
 //! * Backup 10. The replica comes to that history as in [`crate::switching::opening`], while the order goes on
 //!   (abs-L11), and then executes what was held.
 //! * Backup 11. Only final deliveries are executed, so what a replica signs at the end is the same everywhere
-//!   (abs-S7, abs-D12). Reads are ordered.
+//!   (abs-S7, abs-D12). Reads are ordered. While it has no last request, a replica executes and answers tentatively, as
+//!   in Backup 3: see below.
 //! * Backup 12. The k-th request executed is the last, and what the replica answers is only what it has executed. k is
 //!   a function of the instance and the ordered INIT (abs-D11), and travels with the state. After the batch with that
 //!   request there is a checkpoint; when 2f+1 have signed it, the replica signs the end. Of f+1 that have signed an end
 //!   one is correct, so there is one end. The order goes on until then, for the sake of rulings
 //!   ([`crate::dissent`]). If somebody is missing when the instance begins, there is no last request yet: it is that of
 //!   the batch with the first valid END, or the k-th if that comes later ([`crate::compositions::presence`]).
+//!
+//! # Why a Backup that stays may answer tentatively
+//! abs-S7 is about what replicas *sign*: of f+1 that sign the end, one may have executed something tentatively, which
+//! another view orders otherwise. Here nobody signs anything but what is final. What is left is the client that takes
+//! 2f+1 tentative answers of one view for an acknowledgement. f+1 correct replicas prepared that batch in that view, so
+//! every later view has it at its place g (PBFT 9). Those replicas had executed everything before g for good, and the
+//! instance had no last request there; whether it has is a function of what is ordered before g, so it is the same at
+//! all. So the instance ends at g or later, the certified end contains the batch, and the next instance begins with
+//! it. A replica that is moved to the next instance while a batch is tentative undoes it, and comes to the end that was
+//! certified.
 
 use super::dissent::rulings_of;
 use super::message::Speaker;
@@ -25,7 +36,7 @@ use crate::checkpoint::{Checkpoint, Evidence, TransferMessage, Tree};
 use crate::clients::Freshness;
 use crate::cluster::Cluster;
 use crate::ids::{ClientId, IdentityId, Principal, ReplicaId, Sequence};
-use crate::message::{Firmness, Request};
+use crate::message::Request;
 use crate::notice::Notice;
 use crate::protocols::total_order::TotalOrder;
 use crate::rejection::Rejection;
@@ -110,12 +121,13 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         let works = matches!(self.init, Init::Done);
         match self.ledger.estate.freshness(&request) {
             Freshness::Last(entry) if works && !request.is_system() => {
+                let entry = entry.clone();
                 if direct {
-                    let (sequence, position, outcome) = (entry.sequence, entry.position, entry.outcome.clone());
-                    self.reply(s, &request, self.view(), sequence, Firmness::Final, outcome);
-                    self.doubt_answer(s, position);
+                    self.answer_again(s, request, entry);
                 }
             }
+            // If what made it stale is undone, its client asks again.
+            Freshness::Stale if works && self.ledger.estate.is_tentative() => s.reject(from, Rejection::StaleTimestamp),
             Freshness::Stale if works && !request.is_system() => s.too_late(from, self.view(), &request),
             Freshness::Gone(refusal) if works && direct => self.refuse(s, &request, refusal),
             // Whoever leads may not have it himself.
@@ -128,6 +140,11 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             }
             _ => self.drive(s, |order, context| order.submit(context, request, from.replica())),
         }
+    }
+
+    /// Backup 11: whether a batch may be executed, and answered, before it is final.
+    pub(super) const fn may_be_tentative(&self) -> bool {
+        !self.is_limited() || matches!(self.init, Init::Done) && self.ledger.estate.stays()
     }
 
     /// Backup 9, 11 and 12.
@@ -376,11 +393,10 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// Hands everything on.
-    pub(super) fn into_ledger(self) -> Ledger<S> {
+    pub(super) fn into_ledger(mut self, cluster: &Cluster) -> Ledger<S> {
+        self.ledger.estate.undo(cluster).expect("the service accepts the pages that it saved itself");
         let (is_done, is_closed) = (self.is_done(), self.report.is_some());
-        let hands_on = self.is_limited();
         let mut ledger = self.ledger;
-        assert!(!hands_on || !ledger.estate.is_tentative(), "only final deliveries count (abs-D12)");
         // Whether or not it has come to its end here.
         ledger.estate.forget_rulings();
         if is_done && !is_closed {

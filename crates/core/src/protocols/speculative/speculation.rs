@@ -60,7 +60,7 @@ macro_rules! as_its_speculation {
             self.base.left_because()
         }
 
-        fn halt(self) -> $crate::switching::Ledger<S> {
+        fn halt(self, _cluster: &$crate::cluster::Cluster) -> $crate::switching::Ledger<S> {
             self.base.halt()
         }
     };
