@@ -16,11 +16,18 @@ fn kinds() -> Vec<String> {
 
 #[test]
 fn whatever_a_client_does_others_are_served() {
+    let joins = |kind: &String| Adversary::ALL.iter().any(|it| it.label() == kind && it.needs_strangers());
+    let (joining, others): (Vec<String>, Vec<String>) = kinds().into_iter().partition(|kind| joins(kind));
+    assert!(joining.iter().any(|kind| kind == "join-flood"), "{joining:?}");
+    assert!(others.iter().any(|kind| kind == "feedback-lies"), "{others:?}");
+    serves_under(&others, &["--protocol", "r-aliph"]);
+    serves_under(&joining, &["--protocol", "aardvark", "--dynamic-clients"]);
+}
+
+fn serves_under(kinds: &[String], options: &[&str]) {
     let scratch = Scratch::new();
-    let cluster = Cluster::start(&scratch, "net", &["--protocol", "r-aliph"]);
+    let cluster = Cluster::start(&scratch, "net", options);
     cluster.sql("create table t(a)");
-    let kinds = kinds();
-    assert!(kinds.iter().any(|kind| kind == "feedback-lies"), "{kinds:?}");
     for (before, kind) in kinds.iter().enumerate() {
         let attack = ["attack", "--cluster", &cluster.file, "--kind", kind, "--seconds", "1"];
         let did = json_of(&attack);

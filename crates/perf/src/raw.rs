@@ -4,7 +4,7 @@
 use bezant_core::auth::Keyring;
 use bezant_core::cluster::Cluster;
 use bezant_core::ids::{ClientId, Principal, ReplicaId};
-use bezant_core::registry::Message;
+use bezant_core::registry::{Incoming, Message};
 use bezant_core::time::Instant;
 use bezant_node::client::ClientOptions;
 use bezant_node::config::Place;
@@ -22,29 +22,36 @@ pub struct RawClient {
     clock: Clock,
     cluster: Cluster,
     keyring: Keyring,
-    /// The first of its sessions.
+    /// The first of its sessions, if the cluster file names it.
     first: ClientId,
     dialers: Vec<Dialer>,
     links: BTreeMap<LinkId, ReplicaId>,
 }
 
 impl RawClient {
-    /// One connection to each replica, with all sessions of the options on it. It is made while one listens.
+    /// One connection to each replica, with all sessions of the options on it, or of somebody whom the cluster file
+    /// does not name. It is made while one listens.
     ///
     /// # Errors
-    /// If the cluster file does not name the client, its keys are another's, or the system gives no readiness queue.
+    /// If its keys are another's, nobody may join, or the system gives no readiness queue.
     pub fn new(options: &ClientOptions) -> io::Result<Self> {
-        let identity = options.identity.ok_or_else(|| io::Error::other("a raw client does not join"))?;
+        let keyring = options.keyring()?;
         let sessions = (options.connections * options.sessions_per_connection) as u32;
-        let first = ClientId { identity, session: options.first_session()? };
-        let who = Peer::Client { identity, first: first.session, sessions };
+        let (first, who) = match (options.identity, keyring.me()) {
+            (Some(identity), _) => {
+                let first = ClientId { identity, session: options.first_session()? };
+                (first, Peer::Client { identity, first: first.session, sessions })
+            }
+            (None, Principal::Key(key)) => (ClientId::default(), Peer::Stranger(key)),
+            (None, _) => return Err(io::Error::other("who has no identity is known by its key")),
+        };
         let target = |(replica, place): (_, &Place)| Target { place: place.clone(), replica, who };
         let targets = options.cluster.replicas.iter().zip(&options.replicas).map(target);
         Ok(Self {
-            hub: Hub::new(HubOptions::new(options.keyring()?, options.channel))?,
+            hub: Hub::new(HubOptions::new(keyring.clone(), options.channel))?,
             clock: Clock::start(),
             cluster: options.cluster.clone(),
-            keyring: options.keyring()?,
+            keyring,
             first,
             dialers: targets.map(|target| Dialer::new(target, true)).collect(),
             links: BTreeMap::new(),
@@ -93,6 +100,18 @@ impl RawClient {
     /// # Errors
     /// If the system's readiness queue fails.
     pub fn listen(&mut self) -> io::Result<Vec<(ReplicaId, Message)>> {
+        let said = |incoming: Incoming| match incoming.from {
+            Principal::Replica(from) => Some((from, incoming.message.into_inner())),
+            _ => None,
+        };
+        Ok(self.hear()?.into_iter().filter_map(said).collect())
+    }
+
+    /// The same, as a client's machine takes it.
+    ///
+    /// # Errors
+    /// If the system's readiness queue fails.
+    pub fn hear(&mut self) -> io::Result<Vec<Incoming>> {
         let now = self.clock.now();
         for (replica, dialer) in self.dialers.iter_mut().enumerate() {
             dialer.tick(&mut self.hub, now);
@@ -107,7 +126,7 @@ impl RawClient {
             match event {
                 Event::Frame(_, Peer::Replica(from), frame) => {
                     let opened = Message::open(frame, Principal::Replica(from), &self.cluster, &self.keyring);
-                    heard.extend(opened.ok().map(|incoming| (from, incoming.message.into_inner())));
+                    heard.extend(opened.ok());
                 }
                 Event::Frame(..) => {}
                 Event::Up(link, _) => {

@@ -2,10 +2,11 @@
 //!
 //! A client: every few milliseconds another of its sessions sends a request and panics at all replicas, in the instance
 //! that runs: at once, so that no answer can be in time, or with MACs that hold for some replicas and not for others.
-//! Or it does what one of the simulator's clients does that lie ([`kind`]). Or somebody without a key, who
-//! [floods](flood) the ports.
+//! Or it does what one of the simulator's clients does that lie ([`kind`]), some of which [join](joiner) first. Or
+//! somebody without a key, who [floods](flood) the ports.
 
 mod flood;
+mod joiner;
 mod kind;
 
 pub(crate) use kind::Kind;
@@ -72,7 +73,7 @@ pub(crate) struct Arguments {
     /// The cluster's file
     #[arg(long, value_name = "FILE", default_value = "cluster.toml")]
     cluster: PathBuf,
-    /// The client's secret key [default: client.key beside the cluster's file]
+    /// The client's secret key [default: client.key beside the cluster's file; of somebody who joins, a new one]
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
     /// What a connect-flood floods, as often as you like [default: the ports for clients and for replicas of all
@@ -111,10 +112,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     let config = ClusterConfig::load(&arguments.cluster).map_err(Failure::usage)?;
     served::expect_ours(&files::members(&config), config.to_cluster().replicas.weak())?;
     let key = arguments.key.clone().unwrap_or_else(|| arguments.cluster.with_file_name("client.key"));
-    let mut attacker = Attacker::new(&arguments.cluster, &key, requests)?;
     let end = Instant::now() + Duration::from_secs(arguments.seconds);
-    attacker.go_on(|| Instant::now() >= end)?;
-    let Attacker { attacks, instance, .. } = attacker;
+    let (attacks, instance) = match requests {
+        Requests::Simulated(adversary) if adversary.needs_strangers() => {
+            let mut joiner = joiner::Joiner::new(&config, arguments.key.as_deref(), adversary)?;
+            joiner.go_on(|| Instant::now() >= end).map_err(failed)?;
+            (joiner.attacks(), joiner.instance())
+        }
+        _ => {
+            let mut attacker = Attacker::new(&arguments.cluster, &key, requests)?;
+            attacker.go_on(|| Instant::now() >= end)?;
+            (attacker.attacks, attacker.instance)
+        }
+    };
     if attacks == 0 {
         return Err(Failure::failed(
             "the attack did nothing: no replica was there, or there was nothing to lie about.",

@@ -3,7 +3,8 @@
 use super::{Client, ClientOptions, connect};
 use crate::config::{self, ClusterConfig, Places};
 use crate::{Error, keys};
-use bezant_core::auth::{Ed25519, Suite};
+use bezant_core::auth::{Ed25519, SecretKey, Suite};
+use bezant_core::ids::IdentityId;
 use bezant_core::message::bundle::BUNDLE_OPERATIONS_MAX;
 use bytes::Bytes;
 use std::path::{Path, PathBuf};
@@ -43,7 +44,22 @@ impl ClientOptions {
         if identity.is_none() && !config.dynamic_clients {
             return Err(Error::StrangeClient(key.to_owned()));
         }
-        Ok(Self {
+        Ok(Self::with(config, secret, identity, connections, sessions_per_connection))
+    }
+
+    /// The same with a key that somebody has just made, where clients may join.
+    pub fn of_stranger(config: &ClusterConfig, secret: SecretKey) -> Self {
+        Self::with(config, secret, None, 1, 1)
+    }
+
+    fn with(
+        config: &ClusterConfig,
+        secret: SecretKey,
+        identity: Option<IdentityId>,
+        connections: usize,
+        sessions_per_connection: usize,
+    ) -> Self {
+        Self {
             cluster: config.to_cluster(),
             replicas: Places::find(config.replicas.iter().map(|replica| &replica.client_address)),
             keys: config.public_keys(),
@@ -55,7 +71,7 @@ impl ClientOptions {
             sessions_per_connection,
             bundle_operations_max: BUNDLE_OPERATIONS_MAX,
             first_session: None,
-        })
+        }
     }
 }
 

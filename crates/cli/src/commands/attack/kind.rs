@@ -19,12 +19,11 @@ pub(crate) enum Kind {
     Simulated(Adversary),
 }
 
-/// All of them. What needs clients that join is not among them: the attacker has a key that the cluster file names.
+/// All of them.
 static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
     let own = [Kind::PartialMacs, Kind::Panics, Kind::ConnectFlood];
     let named = |adversary: &&Adversary| own.iter().any(|kind| kind.name() == adversary.label());
-    let clients =
-        Adversary::ALL.iter().filter(|adversary| adversary.corrupts_clients() && !adversary.needs_strangers());
+    let clients = Adversary::ALL.iter().filter(|adversary| adversary.corrupts_clients());
     own.into_iter().chain(clients.filter(|it| !named(it)).map(|it| Kind::Simulated(*it))).collect()
 });
 
@@ -66,8 +65,7 @@ mod tests {
     #[test]
     fn every_client_of_the_simulator_that_lies_is_an_attack_under_its_own_name() {
         for adversary in Adversary::ALL.iter().filter(|adversary| adversary.corrupts_clients()) {
-            let kind = Kind::from_str(adversary.label(), false);
-            assert_eq!(kind.is_ok(), !adversary.needs_strangers(), "{adversary}");
+            assert!(Kind::from_str(adversary.label(), false).is_ok(), "{adversary}");
         }
         let names: std::collections::BTreeSet<_> = KINDS.iter().map(|kind| kind.name()).collect();
         assert_eq!(names.len(), KINDS.len(), "no name stands for two");
