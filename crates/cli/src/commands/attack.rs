@@ -12,7 +12,7 @@ mod kind;
 pub(crate) use kind::Kind;
 
 use crate::failure::{Failure, Result};
-use crate::{files, output, quit, served};
+use crate::{files, output, served};
 use bezant_core::auth::Tag;
 use bezant_core::ids::{InstanceId, ReplicaId, Timestamp};
 use bezant_core::joining::CONTROL_SESSION;
@@ -31,7 +31,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// How many sessions take turns.
@@ -43,9 +43,12 @@ const IN_LEAGUE: ReplicaId = ReplicaId(0);
 /// The pause between two attacks.
 const PAUSE: Duration = Duration::from_millis(2);
 
+/// Bytes of an operation of a flood, as in section 6.1 of the paper on Abstract; others have a few.
+const FLOOD_BYTES: usize = 9_000;
+
 /// What a client sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Requests {
+enum Requests {
     /// Requests whose MACs some replicas accept and others do not, and panics.
     PartialMacs,
     /// Signed requests with good MACs, and panics.
@@ -86,7 +89,7 @@ pub(crate) struct Arguments {
     /// How long
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: u64,
-    /// End as soon as the standard input does: whoever started it has ended
+    /// End as soon as the standard input does: whoever started it has had enough, or has ended
     #[arg(long, hide = true)]
     while_input: bool,
     /// Print one JSON object
@@ -96,32 +99,35 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result {
+    let end = Instant::now() + Duration::from_secs(arguments.seconds);
+    let enough = Arc::new(AtomicBool::new(false));
     if arguments.while_input {
-        thread::spawn(|| {
+        let enough = Arc::clone(&enough);
+        thread::spawn(move || {
             // Nothing comes but the end.
             let _ = io::copy(&mut io::stdin(), &mut io::sink());
-            std::process::exit(quit::EXIT_CODE);
+            enough.store(true, Ordering::Relaxed);
         });
     }
+    let is_over = || enough.load(Ordering::Relaxed) || Instant::now() >= end;
     let requests = match arguments.kind {
         Kind::PartialMacs => Requests::PartialMacs,
         Kind::Panics => Requests::Signed,
         Kind::Simulated(adversary) => Requests::Simulated(adversary),
-        Kind::ConnectFlood => return flood_ports(arguments),
+        Kind::ConnectFlood => return flood_ports(arguments, is_over),
     };
     let config = ClusterConfig::load(&arguments.cluster).map_err(Failure::usage)?;
     served::expect_ours(&files::members(&config), config.to_cluster().replicas.weak())?;
     let key = arguments.key.clone().unwrap_or_else(|| arguments.cluster.with_file_name("client.key"));
-    let end = Instant::now() + Duration::from_secs(arguments.seconds);
     let (attacks, instance) = match requests {
         Requests::Simulated(adversary) if adversary.needs_strangers() => {
             let mut joiner = joiner::Joiner::new(&config, arguments.key.as_deref(), adversary)?;
-            joiner.go_on(|| Instant::now() >= end).map_err(failed)?;
+            joiner.go_on(is_over).map_err(failed)?;
             (joiner.attacks(), joiner.instance())
         }
         _ => {
             let mut attacker = Attacker::new(&arguments.cluster, &key, requests)?;
-            attacker.go_on(|| Instant::now() >= end)?;
+            attacker.go_on(is_over)?;
             (attacker.attacks, attacker.instance)
         }
     };
@@ -143,7 +149,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     output::line(format!("{attacks} requests {what} and as many panics; the last in instance {}", instance.0))
 }
 
-fn flood_ports(arguments: &Arguments) -> Result {
+fn flood_ports(arguments: &Arguments, is_over: impl Fn() -> bool + Sync) -> Result {
     let addresses = if arguments.address.is_empty() {
         let cluster = ClusterConfig::load(&arguments.cluster).map_err(Failure::usage)?;
         let ports = cluster.replicas.iter().flat_map(|replica| [&replica.client_address, &replica.peer_address]);
@@ -151,36 +157,11 @@ fn flood_ports(arguments: &Arguments) -> Result {
     } else {
         resolve(arguments.address.iter()).map_err(Error::from)?
     };
-    let end = Instant::now() + Duration::from_secs(arguments.seconds);
-    let flood::Flood { made, failed } = flood::flood(&addresses, arguments.threads.into(), end)?;
+    let flood::Flood { made, failed } = flood::flood(&addresses, arguments.threads.into(), is_over)?;
     if arguments.json {
         return output::line(json!({ "connections": made, "failed": failed }));
     }
     output::line(format!("{made} connections that were closed at once; {failed} more were refused or not made in time"))
-}
-
-/// An attack under way.
-#[derive(Debug)]
-pub(crate) struct Attack {
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<Result>,
-}
-
-impl Attack {
-    /// Lets the client of a cluster that was made for this attack it, with other sessions than those that it uses.
-    pub(crate) fn begin(cluster: &Path, requests: Requests) -> Result<Self> {
-        let mut attacker = Attacker::new(cluster, &cluster.with_file_name("client.key"), requests)?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        let thread = thread::spawn(move || attacker.go_on(|| stopped.load(Ordering::Relaxed)));
-        Ok(Self { stop, thread })
-    }
-
-    /// Ends it. An error if it failed on its way.
-    pub(crate) fn end(self) -> Result {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().map_err(|_| Failure::failed("the attack panicked."))?
-    }
 }
 
 struct Attacker {
@@ -242,7 +223,11 @@ impl Attacker {
         let client = self.raw.session((self.turns % SESSIONS as u64) as u32);
         let timestamp = Timestamp(self.raw.now().0);
         let (cluster, keyring) = (self.raw.cluster(), self.raw.keyring());
-        let mut request = Request::new(self.instance, client, timestamp, false, Bytes::from_static(b"attack"));
+        let operation = match self.requests {
+            Requests::Simulated(Adversary::ClientFlood) => Bytes::from_static(&[0; FLOOD_BYTES]),
+            _ => Bytes::from_static(b"attack"),
+        };
+        let mut request = Request::new(self.instance, client, timestamp, false, operation);
         request = request.authenticate_for_all(cluster, keyring);
         match self.requests {
             Requests::Simulated(adversary) => return self.lie(adversary, &request),

@@ -1,9 +1,12 @@
 //! What a paper says in numbers or words, or what we want, and the same of our measurements.
 
+use super::attacks;
 use super::course::{self, Quantity};
+use super::fault::Fault;
 use super::sweep::{self, Metric, Place};
 use super::switching::{self, Moment};
 use crate::spread::{Spread, median_interval};
+use std::borrow::Cow;
 
 /// What was measured, of any kind of experiment.
 #[derive(Clone, Debug)]
@@ -14,13 +17,15 @@ pub enum Measured {
     Course(course::Results),
     /// Switches.
     Switching(switching::Results),
+    /// Runs under attacks.
+    Attacks(attacks::Results),
 }
 
 /// One statement.
 #[derive(Clone, Debug)]
 pub struct Claim {
     /// What it is about.
-    pub what: &'static str,
+    pub what: Cow<'static, str>,
     /// The number, or the words.
     pub said: &'static str,
     /// How we get ours.
@@ -39,6 +44,22 @@ pub enum Bound {
 }
 
 impl Bound {
+    /// Whether all of an interval is that, or nothing of it is, or neither can be said.
+    fn verdict(self, spread: Spread) -> &'static str {
+        let outside = match self {
+            Self::AtLeast(_) => !self.holds(spread.high),
+            Self::AtMost(_) => !self.holds(spread.low),
+            Self::Between(least, most) => {
+                !Self::AtLeast(least).holds(spread.high) || !Self::AtMost(most).holds(spread.low)
+            }
+        };
+        match (self.holds(spread.low) && self.holds(spread.high), outside) {
+            (true, _) => "yes",
+            (_, true) => "**no**",
+            _ => "not shown",
+        }
+    }
+
     /// Whether a value is that, to three digits behind the point.
     fn holds(self, value: f64) -> bool {
         const ROUNDING: f64 = 0.0005;
@@ -72,9 +93,19 @@ pub enum Ours {
     /// A protocol's quantity.
     Quantity(Quantity, &'static str),
     /// How many times the second protocol's quantity the first one's is.
-    Times(Quantity, &'static str, &'static str),
-    /// The milliseconds of a protocol's switch with so many requests, so many of a hundred of which are missing.
-    Switch(Moment, &'static str, usize, usize),
+    Times((&'static str, Quantity), (&'static str, Quantity)),
+    /// The milliseconds of a protocol's switch.
+    Switch(Moment, &'static str, switching::Place),
+    /// A protocol's switch in the first place, divided by that in the second.
+    Switches(Moment, &'static str, switching::Place, switching::Place),
+    /// A protocol's quantity under an attack.
+    Attacked(attacks::Quantity, &'static str, Fault),
+    /// The first protocol's quantity, divided by the second's under the same attack.
+    AttackedTimes(Fault, (&'static str, attacks::Quantity), (&'static str, attacks::Quantity)),
+    /// The most seconds without an answer of any of a protocol's runs, of which there should be none.
+    Silence(&'static str),
+    /// The same as another one, and whether all of its interval is as wanted.
+    Surely(Box<Self>, Bound),
 }
 
 impl Ours {
@@ -88,9 +119,6 @@ impl Ours {
             }
             (Self::Difference(metric, subject, base), Measured::Sweep(results)) => {
                 difference(&results.ratios(*subject, *base, *metric))
-            }
-            (Self::Ratio(metric, subject, base), Measured::Sweep(results)) => {
-                results.ratio(*subject, *base, *metric).map(|ratio| ratio.to_string())
             }
             (Self::Value(metric, (protocol, place)), Measured::Sweep(results)) => {
                 let value = results.spread(protocol, *place, *metric)?;
@@ -107,14 +135,36 @@ impl Ours {
                     (None, most) => format!("not with up to {most} clients"),
                 })
             }
-            (Self::Quantity(quantity, protocol), Measured::Course(results)) => {
-                results.spread(protocol, *quantity).map(|spread| spread.to_string())
+            (Self::Silence(protocol), Measured::Attacks(results)) => {
+                let (most, runs) = results.silence(protocol)?;
+                let verdict = if Bound::AtMost(0.0).holds(most) { "yes" } else { "**no**" };
+                Some(format!("{most:.0} in the worst run of {runs}: {verdict}"))
             }
-            (Self::Times(quantity, subject, base), Measured::Course(results)) => {
-                results.ratio(subject, base, *quantity).map(|spread| spread.to_string())
+            (Self::Surely(ours, bound), _) => {
+                let spread = ours.spread(measured)?;
+                Some(format!("{spread:.3}: {}", bound.verdict(spread)))
             }
-            (Self::Switch(moment, protocol, history, missing), Measured::Switching(results)) => {
-                results.spread(protocol, *history, *missing, *moment).map(|spread| spread.to_string())
+            _ => self.spread(measured).map(|spread| spread.to_string()),
+        }
+    }
+
+    /// A number with its interval, where it has one and nothing else is to be said; `None` if it was not measured.
+    fn spread(&self, measured: &Measured) -> Option<Spread> {
+        match (self, measured) {
+            (Self::Ratio(metric, subject, base), Measured::Sweep(results)) => results.ratio(*subject, *base, *metric),
+            (Self::Quantity(quantity, protocol), Measured::Course(results)) => results.spread(protocol, *quantity),
+            (Self::Times(subject, base), Measured::Course(results)) => results.ratio(*subject, *base),
+            (Self::Switch(moment, protocol, place), Measured::Switching(results)) => {
+                results.spread(protocol, *place, *moment)
+            }
+            (Self::Switches(moment, protocol, subject, base), Measured::Switching(results)) => {
+                results.ratio(*moment, (protocol, *subject), (protocol, *base))
+            }
+            (Self::Attacked(quantity, protocol, attack), Measured::Attacks(results)) => {
+                results.spread(protocol, *attack, *quantity)
+            }
+            (Self::AttackedTimes(attack, subject, base), Measured::Attacks(results)) => {
+                results.ratio(*attack, *subject, *base)
             }
             _ => None,
         }
@@ -142,6 +192,7 @@ fn difference(ratios: &[f64]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::{Bound, difference};
+    use crate::spread::Spread;
 
     #[test]
     fn a_value_is_as_wanted_if_three_digits_of_it_are() {
@@ -149,6 +200,17 @@ mod tests {
         assert!(Bound::AtMost(0.765).holds(0.7654) && !Bound::AtMost(0.765).holds(0.766));
         assert!([3.8, 4.0].iter().all(|value| Bound::Between(3.8, 4.0).holds(*value)));
         assert!(!Bound::Between(3.8, 4.0).holds(4.01) && !Bound::Between(3.8, 4.0).holds(3.79));
+    }
+
+    #[test]
+    fn a_bound_is_kept_if_the_whole_interval_keeps_it() {
+        let of = |low, high| Spread { low, median: f64::midpoint(low, high), high };
+        let verdicts =
+            |bound: Bound| [(0.95, 1.0), (0.9, 1.0), (0.8, 0.9)].map(|(low, high)| bound.verdict(of(low, high)));
+        assert_eq!(verdicts(Bound::AtLeast(0.94)), ["yes", "not shown", "**no**"]);
+        assert_eq!(verdicts(Bound::AtMost(0.92)), ["**no**", "not shown", "yes"]);
+        assert_eq!(verdicts(Bound::Between(0.85, 1.0)), ["yes", "yes", "not shown"]);
+        assert_eq!(Bound::Between(0.1, 0.2).verdict(of(0.3, 0.4)), "**no**");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Throughput over time: what a client sees while something happens.
 
 use super::csv;
+use super::fault::Fault;
 use crate::spread::Spread;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -21,52 +22,6 @@ pub struct Burst {
     pub clients: usize,
     /// Requests of all of them.
     pub operations: u64,
-}
-
-/// What is wrong for a while: with the last replica, or with a client beside those that are measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// The replica's process stands still, and then goes on.
-    Stop,
-    /// It is killed, and started again.
-    Kill,
-    /// Its links carry nothing.
-    Cut,
-    /// Its links have half of their rate.
-    Slow,
-    /// A client sends good requests and panics at each at once.
-    Panics,
-    /// A client sends requests whose MACs hold for some replicas and not for others, and panics.
-    PartialMacs,
-}
-
-impl Fault {
-    /// Every fault.
-    pub const ALL: [Self; 6] = [Self::Stop, Self::Kill, Self::Cut, Self::Slow, Self::Panics, Self::PartialMacs];
-
-    /// As the command line has it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Stop => "stop",
-            Self::Kill => "kill",
-            Self::Cut => "cut",
-            Self::Slow => "slow",
-            Self::Panics => "panics",
-            Self::PartialMacs => "partial-macs",
-        }
-    }
-
-    /// What happens, as a sentence.
-    pub const fn told(self) -> &'static str {
-        match self {
-            Self::Stop => "the last replica stands still",
-            Self::Kill => "the last replica is killed, and started again",
-            Self::Cut => "the last replica's links carry nothing",
-            Self::Slow => "the last replica's links have half of their rate",
-            Self::Panics => "a client panics all the time",
-            Self::PartialMacs => "a client's MACs hold for some replicas only, and it panics all the time",
-        }
-    }
 }
 
 /// What happens.
@@ -145,13 +100,24 @@ pub struct Timeline {
 }
 
 /// Operations per second in a span of buckets.
-fn rate(buckets: &[u64]) -> f64 {
+pub(super) fn rate(buckets: &[u64]) -> f64 {
     buckets.iter().sum::<u64>() as f64 / (buckets.len().max(1) as f64 * BUCKET.as_secs_f64())
 }
 
 impl Timeline {
-    fn bucket(at: Duration) -> usize {
+    pub(super) fn bucket(at: Duration) -> usize {
         at.div_duration_f64(BUCKET) as usize
+    }
+
+    /// Every bucket as a line of comma-separated values that begins with these.
+    pub(super) fn write_lines(&self, first: &str, text: &mut String) {
+        let protocol = csv::cell(&self.protocol);
+        for (number, ops) in self.buckets.iter().enumerate() {
+            let from_ms = number * BUCKET.as_millis() as usize;
+            let instance = self.instances.get(number).map_or_else(String::new, u64::to_string);
+            let event = self.marks.iter().any(|at| Self::bucket(*at) == number);
+            let _ = writeln!(text, "{first},{protocol},{from_ms},{ops},{instance},{}", u8::from(event));
+        }
     }
 
     /// Operations per second before, during and after the time between the two marks of an outage.
@@ -161,6 +127,22 @@ impl Timeline {
         // The buckets in which the fault begins and ends belong to neither side.
         let (before, during) = (self.buckets.get(..gone)?, self.buckets.get(gone + 1..back)?);
         Some([before, during, self.buckets.get(back + 1..)?].map(rate))
+    }
+
+    /// Seconds from the beginning of the fault until another instance is seen, if one is before its end.
+    fn seconds_until_switch(&self) -> Option<f64> {
+        let [gone, back] = self.marks.first_chunk()?.map(Self::bucket);
+        let of_fault = self.instances.get(gone..back.min(self.instances.len()))?;
+        let waited = of_fault.iter().position(|instance| *instance != of_fault[0])?;
+        Some(waited as f64 * BUCKET.as_secs_f64())
+    }
+
+    /// The fewest operations per second in half a second of the fault, divided by what it was before.
+    fn depth(&self) -> Option<f64> {
+        let [before, ..] = self.thirds()?;
+        let [gone, back] = self.marks.first_chunk()?.map(Self::bucket);
+        let lowest = self.buckets.get(gone + 1..back)?.windows(BACK_BUCKETS).map(rate).reduce(f64::min)?;
+        Some(lowest / before)
     }
 
     /// Seconds from the end of the fault until throughput is back, if it ever is.
@@ -193,10 +175,16 @@ pub struct Results {
 /// What of a timeline is a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
+    /// Operations per second before the fault.
+    Before,
     /// Operations per second during the fault.
     During,
     /// The same, divided by what it was before.
     DuringShare,
+    /// Seconds from the beginning of the fault until another instance runs.
+    UntilSwitch,
+    /// The least throughput over half a second of the fault, divided by what it was before.
+    Depth,
     /// Seconds from the end of the fault until throughput is back at half of what it was before.
     UntilBack,
     /// Seconds from the end of the fault until a fast instance runs and goes on running.
@@ -211,8 +199,11 @@ impl Quantity {
     /// With its unit.
     pub const fn label(self) -> &'static str {
         match self {
+            Self::Before => "op/s before the fault",
             Self::During => "op/s during the fault",
             Self::DuringShare => "the same, divided by op/s before",
+            Self::UntilSwitch => "s from its beginning until another instance runs",
+            Self::Depth => "op/s in the worst half second of it, divided by op/s before",
             Self::UntilBack => "s from its end until half of that throughput is back",
             Self::UntilFast => "s from its end until a fast instance runs",
             Self::Total => "s until all requests are answered",
@@ -223,15 +214,26 @@ impl Quantity {
     /// What says something about a course.
     pub const fn of_event(event: &Event) -> &'static [Self] {
         match event {
-            Event::Outage { .. } => &[Self::During, Self::DuringShare, Self::UntilBack, Self::UntilFast],
+            Event::Outage { .. } => &[
+                Self::Before,
+                Self::During,
+                Self::DuringShare,
+                Self::UntilSwitch,
+                Self::Depth,
+                Self::UntilBack,
+                Self::UntilFast,
+            ],
             Event::Bursts(_) => &[Self::Total, Self::Peak],
         }
     }
 
     fn of(self, timeline: &Timeline) -> Option<f64> {
         match self {
+            Self::Before => timeline.thirds().map(|[before, ..]| before),
             Self::During => timeline.thirds().map(|[_, during, _]| during),
             Self::DuringShare => timeline.thirds().map(|[before, during, _]| during / before),
+            Self::UntilSwitch => timeline.seconds_until_switch(),
+            Self::Depth => timeline.depth(),
             Self::UntilBack => timeline.seconds_until_back(),
             Self::UntilFast => timeline.seconds_until(&timeline.fast, |fast| *fast),
             Self::Total => Some(timeline.total.as_secs_f64()),
@@ -253,9 +255,9 @@ impl Results {
     }
 
     /// What one protocol's quantity is, divided by another's of the same round.
-    pub fn ratio(&self, subject: &str, base: &str, quantity: Quantity) -> Option<Spread> {
-        let bases = self.rounds(base, quantity);
-        let subjects = self.rounds(subject, quantity);
+    pub fn ratio(&self, subject: (&str, Quantity), base: (&str, Quantity)) -> Option<Spread> {
+        let bases = self.rounds(base.0, base.1);
+        let subjects = self.rounds(subject.0, subject.1);
         Spread::of(subjects.iter().filter_map(|(round, value)| Some(value / bases.get(round)?)))
     }
 
@@ -270,14 +272,8 @@ impl Results {
     /// Every bucket as a line of comma-separated values, and a head that names the columns.
     pub fn to_csv(&self) -> String {
         let mut text = "round,protocol,from_ms,ops,instance,event\n".to_owned();
-        for (round, Timeline { protocol, buckets, instances, marks, .. }) in &self.timelines {
-            let protocol = csv::cell(protocol);
-            for (number, ops) in buckets.iter().enumerate() {
-                let from_ms = number * BUCKET.as_millis() as usize;
-                let instance = instances.get(number).map_or_else(String::new, u64::to_string);
-                let event = marks.iter().any(|at| Timeline::bucket(*at) == number);
-                let _ = writeln!(text, "{round},{protocol},{from_ms},{ops},{instance},{}", u8::from(event));
-            }
+        for (round, timeline) in &self.timelines {
+            timeline.write_lines(&round.to_string(), &mut text);
         }
         text
     }
@@ -302,6 +298,21 @@ mod tests {
         assert_eq!(timeline.seconds_until_back(), Some(0.2));
         assert_eq!(outage(&[10, 10, 7, 1, 2, 4, 4, 4, 4, 4]).seconds_until_back(), None);
         assert_eq!(Timeline::default().thirds(), None);
+    }
+
+    #[test]
+    fn a_switch_is_the_first_other_instance_of_the_fault() {
+        let marks = [2, 9].map(|bucket| BUCKET * bucket).to_vec();
+        let until = |instances: &[u64]| {
+            let timeline = Timeline { instances: instances.to_vec(), marks: marks.clone(), ..Timeline::default() };
+            Quantity::UntilSwitch.of(&timeline).map(|seconds| (seconds * 10.0).round())
+        };
+        assert_eq!(until(&[1, 2, 2, 2, 2, 3, 3, 3, 3, 3]), Some(3.0));
+        assert_eq!(until(&[1, 2, 2, 2, 2, 2, 2, 2, 2, 3]), None, "that was after the fault");
+        assert_eq!(until(&[]), None);
+        let buckets = [vec![10; 3], vec![5, 1, 1, 1, 1, 1, 9]].concat();
+        let depth = Quantity::Depth.of(&Timeline { buckets, marks, ..Timeline::default() });
+        assert_eq!(depth, Some(0.1));
     }
 
     #[test]

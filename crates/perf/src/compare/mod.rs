@@ -5,9 +5,11 @@
 //!
 //! | question | module |
 //! |---|---|
-//! | which experiments are there, and what did the papers find? | [`presets`], [`practicality`], [`ring`], [`ring_links`] |
+//! | which experiments are there, and what did the papers find? | [`presets`], [`robust`], [`practicality`], [`ring`], [`ring_links`] |
 //! | which settings are measured, and what came of it? | [`sweep`] |
 //! | what happens over time, with a replica down or clients coming and going? | [`course`] |
+//! | what may be wrong meanwhile? | [`fault`] |
+//! | what does an attack cost? | [`attacks`] |
 //! | how long does a switch take? | [`switching`] |
 //! | what does the paper say that we can check? | [`claim`] |
 //! | what was measured in several sittings? | [`record`] |
@@ -15,9 +17,11 @@
 //! | how is it drawn? | [`picture`], by means of [`chart`](crate::chart) |
 //! | how is it written down? | [`page`] |
 
+pub mod attacks;
 pub mod claim;
 pub mod course;
 mod csv;
+pub mod fault;
 pub mod page;
 pub mod picture;
 mod practicality;
@@ -25,6 +29,7 @@ pub mod presets;
 pub mod record;
 mod ring;
 mod ring_links;
+mod robust;
 pub mod summary;
 pub mod sweep;
 pub mod switching;
@@ -32,8 +37,10 @@ mod terms;
 #[cfg(test)]
 pub(crate) mod testing;
 
+use attacks::Attacks;
 use claim::Claim;
-use course::Course;
+use course::{Course, Event};
+use fault::{Culprit, Fault};
 use sweep::Sweep;
 use switching::Switching;
 
@@ -63,6 +70,7 @@ impl Experiment {
             Kind::Sweep(sweep) => sweep.points.iter().map(|point| point.f).max().unwrap_or(0),
             Kind::Course(course) => course.f,
             Kind::Switching(switching) => switching.f,
+            Kind::Attacks(attacks) => attacks.f,
         };
         3 * usize::from(f) + 1
     }
@@ -77,4 +85,19 @@ pub enum Kind {
     Course(Course),
     /// The time that a switch takes.
     Switching(Switching),
+    /// Throughput before and under attacks.
+    Attacks(Attacks),
+}
+
+impl Kind {
+    /// Whether a client attacks in it, beside those that are measured.
+    pub fn has_attacker(&self) -> bool {
+        let is_client = |fault: &Fault| fault.culprit() == Culprit::Client;
+        match self {
+            Self::Course(Course { event: Event::Outage { fault, .. }, .. }) => is_client(fault),
+            Self::Sweep(_) | Self::Course(_) => false,
+            Self::Switching(switching) => switching.attacks.iter().flatten().any(is_client),
+            Self::Attacks(attacks) => attacks.attacks.iter().any(is_client),
+        }
+    }
 }

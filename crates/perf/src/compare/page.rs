@@ -96,7 +96,8 @@ fn table(lines: &[&Line]) -> String {
             let _ = writeln!(text, "\n{panel}: {metric}, and the others' divided by `{divided_by}`'s\n");
             let _ = write!(text, "| {axis} |");
         }
-        None => text += "\n| |",
+        None if panel.is_empty() => text += "\n| |",
+        None => text += &format!("\n`{panel}`:\n\n| |"),
     }
     protocols.iter().for_each(|name| text += &format!(" {name} |"));
     let _ = writeln!(text, "\n|---|{}", "---|".repeat(protocols.len()));

@@ -1,6 +1,8 @@
 //! What was measured as a [`Chart`].
 
+use super::attacks::{self, Attacks};
 use super::course::{self, BUCKET, Course, Event, Timeline};
+use super::fault::Fault;
 use super::summary::{HISTORY, panel_of};
 use super::sweep::{self, Axis, Metric, Panel as Part, Sweep};
 use super::switching::{self, Moment, Switching};
@@ -20,6 +22,7 @@ pub fn chart(experiment: &Experiment, measured: &Measured) -> Chart {
         (Kind::Switching(switching), Measured::Switching(results)) => {
             switching_panels(switching, &experiment.protocols, results)
         }
+        (Kind::Attacks(attacks), Measured::Attacks(results)) => attacks_panels(attacks, &experiment.protocols, results),
         _ => (1, Vec::new()),
     };
     Chart { title: experiment.title.clone(), columns, panels }
@@ -92,25 +95,43 @@ fn course_panels(course: &Course, protocols: &[String], results: &course::Result
     }
 }
 
-/// A row for each moment, and a column for each share that is missing.
+/// A row for each moment, and a column for each share that is missing and each attack.
 fn switching_panels(switching: &Switching, protocols: &[String], results: &switching::Results) -> (usize, Vec<Panel>) {
-    let curve = |(colour, name): (usize, &String), missing, moment| {
-        let point = |&history: &usize| Some((history as f64, results.spread(name, history, missing, moment)?));
+    let mut parts: Vec<_> = switching.places().iter().map(|place| (place.missing_percent, place.attack)).collect();
+    parts.dedup();
+    let curve = |(colour, name): (usize, &String), (missing_percent, attack), moment| {
+        let point = |&history: &usize| {
+            let place = switching::Place { history, missing_percent, attack };
+            Some((history as f64, results.spread(name, place, moment)?))
+        };
         Series { name: name.clone(), colour, points: switching.histories.iter().filter_map(point).collect() }
     };
-    let panel = |missing: usize, moment: Moment| Panel {
-        title: panel_of(missing),
+    let panel = |part: (usize, _), moment: Moment| Panel {
+        title: panel_of(part.0, switching.lacking, part.1),
         x_label: HISTORY.to_owned(),
         x_names: Vec::new(),
         x_doubles: false,
         y_label: moment.label().to_owned(),
-        series: protocols.iter().enumerate().map(|protocol| curve(protocol, missing, moment)).collect(),
+        series: protocols.iter().enumerate().map(|protocol| curve(protocol, part, moment)).collect(),
         marks: Vec::new(),
         light_marks: Vec::new(),
     };
-    let row = |moment| switching.missing_percents.iter().map(move |missing| (*missing, moment));
+    let row = |moment| parts.iter().map(move |part| (*part, moment));
     let places = Moment::BOTH.into_iter().flat_map(row);
-    (switching.missing_percents.len(), places.map(|(missing, moment)| panel(missing, moment)).collect())
+    (parts.len(), places.map(|(part, moment)| panel(part, moment)).collect())
+}
+
+/// A panel for each attack, with all protocols.
+fn attacks_panels(attacks: &Attacks, protocols: &[String], results: &attacks::Results) -> (usize, Vec<Panel>) {
+    let one = |attack: &Fault| {
+        let typical = |(colour, name): (usize, &String)| Some((colour, results.typical(name, *attack)?));
+        let timelines: Vec<_> = protocols.iter().enumerate().filter_map(typical).collect();
+        let first = timelines.first()?.1;
+        let marks = first.marks.iter().map(Duration::as_secs_f64).collect();
+        Some(Panel { marks, ..panel(attack.name(), &timelines) })
+    };
+    let panels: Vec<_> = attacks.attacks.iter().filter_map(one).collect();
+    (panels.len().clamp(1, COLUMNS_MAX), panels)
 }
 
 /// When another instance was seen.

@@ -1,20 +1,22 @@
-//! The experiments of "The Next 700 BFT Protocols" (sections 5.4.1 to 5.4.6) that compare protocols.
+//! The experiments of "The Next 700 BFT Protocols" (sections 5.4.1 to 5.4.6) that compare protocols; those of section 6
+//! are in [`robust`].
 //!
 //! The paper's 0/0, 4/0 and 0/4 are kilobytes of request and reply; the smallest operation here has 8 bytes. Its
 //! Zyzzyva is our `azyzzyva`. The figures themselves are curves without numbers; beside ours stands what its text says.
 //! Those of another paper are in [`practicality`], and Ring's in [`ring`].
 
 use super::claim::{Claim, Ours, Subject};
-use super::course::{Burst, Course, Event, Fault, Quantity};
+use super::course::{Burst, Course, Event, Quantity};
+use super::fault::Fault;
 use super::sweep::{Axis, Metric, Place, Sweep};
-use super::switching::{Moment, Switching};
+use super::switching::{self, Moment, Switching};
 use super::terms::{ANYWHERE, BIG, BIG_REPLIES, BIG_REQUESTS, NOTHING, SMALL, THE_PAPER, claim, names, point};
-use super::{Experiment, Kind, practicality, ring, ring_links};
+use super::{Experiment, Kind, practicality, ring, ring_links, robust};
 use crate::load::Asked;
 use std::time::Duration;
 
 /// The names of [`all`].
-pub const NAMES: [&str; 28] = [
+pub const NAMES: [&str; 33] = [
     "figure-5",
     "table-2",
     "figure-8",
@@ -24,6 +26,11 @@ pub const NAMES: [&str; 28] = [
     "figure-13",
     "figure-14",
     "figure-15",
+    "table-3",
+    "table-4",
+    "table-5",
+    "figure-17",
+    "figure-18",
     "practicality-table-1",
     "practicality-figure-3",
     "ring-7-3",
@@ -60,15 +67,26 @@ pub fn all() -> Vec<Experiment> {
         figure_13(),
         figure_14(),
         figure_15(),
-        practicality::table_1(),
-        practicality::figure_3(),
     ];
-    papers.into_iter().chain(ring_links::all()).chain(ring::faults()).chain([targets()]).collect()
+    let practicality = [practicality::table_1(), practicality::figure_3()];
+    papers
+        .into_iter()
+        .chain(robust::all())
+        .chain(practicality)
+        .chain(ring_links::all())
+        .chain(ring::faults())
+        .chain([targets()])
+        .collect()
 }
 
 /// Whether an experiment makes sense in the network laboratory only.
 pub fn needs_network(name: &str) -> bool {
     ring_links::all().iter().any(|experiment| experiment.name == name)
+}
+
+/// How long protocols of an experiment have to run at least before they are where they are meant to be.
+pub fn settles(name: &str) -> Duration {
+    if name == robust::OVERHEAD { robust::OVERHEAD_SETTLES } else { Duration::ZERO }
 }
 
 /// PBFT is what the others are divided by.
@@ -87,7 +105,9 @@ const fn aliph_against(other: &'static str, metric: Metric, place: Place) -> Our
 }
 
 fn figure_5() -> Experiment {
-    let switch = |moment, protocol, history, missing| Ours::Switch(moment, protocol, history, missing);
+    let switch = |moment, protocol, history, missing_percent| {
+        Ours::Switch(moment, protocol, switching::Place { history, missing_percent, attack: None })
+    };
     Experiment {
         name: "figure-5".into(),
         title: "Figure 5: how long a switch takes, in ms, with requests of 1 kB".into(),
@@ -96,7 +116,10 @@ fn figure_5() -> Experiment {
             f: 1,
             histories: vec![0, 50, 100, 150, 200, 250],
             missing_percents: vec![0, 30],
+            lacking: 1,
             request_bytes: 1024,
+            history_interval: None,
+            attacks: vec![None],
         }),
         claims: vec![
             claim("By a Backup (k = 1), no history", "19.7", switch(Moment::Told, "quorum:k=1", 0, 0)),
@@ -281,7 +304,7 @@ fn figure_13() -> Experiment {
 fn figure_14() -> Experiment {
     let seconds = Duration::from_secs;
     let until_back = |protocol| Ours::Quantity(Quantity::UntilBack, protocol);
-    let during = Ours::Times(Quantity::During, "aliph:k=1", "aliph:k=2^i");
+    let during = Ours::Times(("aliph:k=1", Quantity::During), ("aliph:k=2^i", Quantity::During));
     let event =
         Event::Outage { fault: Fault::Stop, clients: 1, before: seconds(2), down: seconds(10), after: seconds(8) };
     Experiment {
@@ -303,6 +326,7 @@ fn figure_14() -> Experiment {
 }
 
 fn figure_15() -> Experiment {
+    let times = |quantity, subject, base| Ours::Times((subject, quantity), (base, quantity));
     let counts = [(1, 20_000), (2, 10_000), (5, 10_000), (10, 30_000), (30, 90_000), (10, 30_000), (1, 20_000)];
     let bursts = counts.map(|(clients, operations)| Burst { clients, operations }).to_vec();
     Experiment {
@@ -319,9 +343,9 @@ fn figure_15() -> Experiment {
             claim("Aliph is done after", "42 s", Ours::Quantity(Quantity::Total, "aliph")),
             claim("Zyzzyva is done after", "68.1 s", Ours::Quantity(Quantity::Total, "azyzzyva")),
             claim("Chain is done after", "77.2 s", Ours::Quantity(Quantity::Total, "chain")),
-            claim("Aliph's time, divided by Zyzzyva's", "0.62", Ours::Times(Quantity::Total, "aliph", "azyzzyva")),
-            claim("Chain's time, divided by Zyzzyva's", "1.13", Ours::Times(Quantity::Total, "chain", "azyzzyva")),
-            claim("Aliph's best second, divided by Zyzzyva's", "≈ 3", Ours::Times(Quantity::Peak, "aliph", "azyzzyva")),
+            claim("Aliph's time, divided by Zyzzyva's", "0.62", times(Quantity::Total, "aliph", "azyzzyva")),
+            claim("Chain's time, divided by Zyzzyva's", "1.13", times(Quantity::Total, "chain", "azyzzyva")),
+            claim("Aliph's best second, divided by Zyzzyva's", "≈ 3", times(Quantity::Peak, "aliph", "azyzzyva")),
         ],
         source: THE_PAPER,
         differences: "How many requests the paper's clients sent is not known; ours send the numbers in the settings. \
@@ -378,13 +402,21 @@ mod tests {
         for Experiment { name, protocols, claims, .. } in all() {
             let has = |protocol: &&str| protocols.iter().any(|name| name == protocol);
             for Claim { what, ours, .. } in &claims {
-                let both = match ours {
+                let bare = if let Ours::Surely(ours, _) = ours { ours } else { ours };
+                let both = match bare {
                     Ours::Change(_, subject, base)
                     | Ours::Difference(_, subject, base)
                     | Ours::Ratio(_, subject, base) => [subject.0, base.0],
                     Ours::Value(_, subject) | Ours::Bounded(_, subject, _) => [subject.0; 2],
-                    Ours::Overtakes(subject, base, _) | Ours::Times(_, subject, base) => [*subject, *base],
-                    Ours::Quantity(_, protocol) | Ours::Switch(_, protocol, ..) => [*protocol; 2],
+                    Ours::Overtakes(subject, base, _) => [*subject, *base],
+                    Ours::Times(subject, base) => [subject.0, base.0],
+                    Ours::AttackedTimes(_, subject, base) => [subject.0, base.0],
+                    Ours::Quantity(_, protocol)
+                    | Ours::Switch(_, protocol, _)
+                    | Ours::Switches(_, protocol, ..)
+                    | Ours::Attacked(_, protocol, _)
+                    | Ours::Silence(protocol) => [*protocol; 2],
+                    Ours::Surely(..) => unreachable!("one bound is enough"),
                 };
                 assert!(both.iter().all(has), "{name}: {what}");
             }

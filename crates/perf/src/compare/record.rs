@@ -177,8 +177,9 @@ fn claims() -> Vec<Claim> {
     const MIDDLE: usize = 4_096;
     const NO: usize = crate::load::OPERATION_BYTES_MIN;
     let place = |f, bytes| Place { f: Some(f), clients: None, bytes: Some(bytes), variant: None };
-    let claim =
-        |what, said, metric, protocol, place| Claim { what, said, ours: Ours::Value(metric, (protocol, place)) };
+    let claim = |what: &'static str, said, metric, protocol, place| {
+        super::terms::claim(what, said, Ours::Value(metric, (protocol, place)))
+    };
     let peak = |what, said, protocol, place| claim(what, said, Metric::RequestGoodput, protocol, place);
     let replies = |what, said, protocol| claim(what, said, Metric::ReplyGoodput, protocol, place(1, (NO, MIDDLE)));
     vec![

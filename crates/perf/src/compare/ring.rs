@@ -2,7 +2,8 @@
 //! laboratory, where links can be cut and made slow.
 
 use super::claim::{Claim, Ours};
-use super::course::{Course, Event, Fault, Quantity};
+use super::course::{Course, Event, Quantity};
+use super::fault::Fault;
 use super::terms::{claim, names};
 use super::{Experiment, Kind};
 use std::time::Duration;
@@ -44,6 +45,10 @@ fn claims() -> [Claim; 4] {
         claim("Ring is back in fast mode after, in s", "at most 1", ring(Quantity::UntilFast)),
         claim("Half of its throughput is back after, in s", "–", ring(Quantity::UntilBack)),
         claim("Throughput during the fault, divided by that before", "–", ring(Quantity::DuringShare)),
-        claim("During the fault, divided by PBFT's", "–", Ours::Times(Quantity::During, RING, "pbft")),
+        claim(
+            "During the fault, divided by PBFT's",
+            "–",
+            Ours::Times((RING, Quantity::During), ("pbft", Quantity::During)),
+        ),
     ]
 }

@@ -1,7 +1,9 @@
 //! What came out, as lines: a value with its spread and what it is, divided by the first protocol's.
 
+use super::attacks::{self, Attacks};
 use super::claim::Measured;
 use super::course::{self, Course, Quantity};
+use super::fault::Fault;
 use super::sweep::{self, Axis, Metric, Sweep};
 use super::switching::{self, Moment, Switching};
 use super::{Experiment, Kind};
@@ -59,6 +61,7 @@ pub fn lines(experiment: &Experiment, measured: &Measured) -> Vec<Line> {
         (Kind::Sweep(sweep), Measured::Sweep(results)) => sweep_lines(experiment, sweep, results),
         (Kind::Course(course), Measured::Course(results)) => course_lines(experiment, course, results),
         (Kind::Switching(switching), Measured::Switching(results)) => switching_lines(experiment, switching, results),
+        (Kind::Attacks(attacks), Measured::Attacks(results)) => attacks_lines(experiment, attacks, results),
         _ => Vec::new(),
     }
 }
@@ -110,7 +113,7 @@ fn course_lines(experiment: &Experiment, course: &Course, results: &course::Resu
             protocol: protocol.clone(),
             value: results.spread(protocol, quantity)?,
             divided_by: base.clone(),
-            ratio: results.ratio(protocol, base, quantity),
+            ratio: results.ratio((protocol, quantity), (base, quantity)),
             rounds: results.rounds(protocol, quantity).len(),
         })
     };
@@ -122,25 +125,46 @@ fn switching_lines(experiment: &Experiment, switching: &Switching, results: &swi
     let Some(base) = experiment.protocols.first() else { return Vec::new() };
     let mut lines = Vec::new();
     for moment in Moment::BOTH {
-        for &missing in &switching.missing_percents {
-            for &history in &switching.histories {
-                lines.extend(experiment.protocols.iter().filter_map(|protocol| {
-                    let rounds = results.rounds(protocol, history, missing, moment);
-                    let bases = results.rounds(base, history, missing, moment);
-                    Some(Line {
-                        experiment: experiment.name.clone(),
-                        panel: panel_of(missing),
-                        axis: HISTORY,
-                        at: Some(At::Number(history)),
-                        metric: moment.label(),
-                        protocol: protocol.clone(),
-                        value: Spread::of(rounds.values().copied())?,
-                        divided_by: base.clone(),
-                        ratio: Spread::of(rounds.iter().filter_map(|(round, time)| Some(time / bases.get(round)?))),
-                        rounds: rounds.len(),
-                    })
-                }));
-            }
+        for place in switching.places() {
+            lines.extend(experiment.protocols.iter().filter_map(|protocol| {
+                Some(Line {
+                    experiment: experiment.name.clone(),
+                    panel: panel_of(place.missing_percent, switching.lacking, place.attack),
+                    axis: HISTORY,
+                    at: Some(At::Number(place.history)),
+                    metric: moment.label(),
+                    protocol: protocol.clone(),
+                    value: results.spread(protocol, place, moment)?,
+                    divided_by: base.clone(),
+                    ratio: results.ratio(moment, (protocol, place), (base, place)),
+                    rounds: results.rounds(protocol, place, moment).len(),
+                })
+            }));
+        }
+    }
+    lines
+}
+
+/// A part for each attack, in which each protocol has all numbers.
+fn attacks_lines(experiment: &Experiment, attacks: &Attacks, results: &attacks::Results) -> Vec<Line> {
+    let Some(base) = experiment.protocols.first() else { return Vec::new() };
+    let mut lines = Vec::new();
+    for &attack in &attacks.attacks {
+        for quantity in attacks::Quantity::ALL {
+            lines.extend(experiment.protocols.iter().filter_map(|protocol| {
+                Some(Line {
+                    experiment: experiment.name.clone(),
+                    panel: attack.name().to_owned(),
+                    axis: "",
+                    at: None,
+                    metric: quantity.label(),
+                    protocol: protocol.clone(),
+                    value: results.spread(protocol, attack, quantity)?,
+                    divided_by: base.clone(),
+                    ratio: results.ratio(attack, (protocol, quantity), (base, quantity)),
+                    rounds: results.rounds(protocol, attack, quantity).len(),
+                })
+            }));
         }
     }
     lines
@@ -149,9 +173,11 @@ fn switching_lines(experiment: &Experiment, switching: &Switching, results: &swi
 /// What counts the requests of a history.
 pub(super) const HISTORY: &str = "requests in the history";
 
-/// The panel of so many of a hundred that are missing.
-pub(super) fn panel_of(missing_percent: usize) -> String {
-    format!("one replica lacks {missing_percent} %")
+/// The panel of so many of a hundred that so many replicas lack, and of an attack.
+pub(super) fn panel_of(missing_percent: usize, lacking: usize, attack: Option<Fault>) -> String {
+    let who = if lacking == 1 { "one replica lacks".to_owned() } else { format!("{lacking} replicas lack") };
+    let attack = attack.map_or_else(String::new, |attack| format!(", under {}", attack.name()));
+    format!("{who} {missing_percent} %{attack}")
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::claim::{Claim, Ours};
 use super::sweep::{Place, Point};
+use std::borrow::Cow;
 
 pub(super) const SMALL: usize = crate::load::OPERATION_BYTES_MIN;
 pub(super) const BIG: usize = 4096;
@@ -22,6 +23,6 @@ pub(super) fn point(f: u8, clients: usize, bytes: (usize, usize)) -> Point {
     Point { f, clients, request_bytes: bytes.0, reply_bytes: bytes.1, variant: None }
 }
 
-pub(super) const fn claim(what: &'static str, said: &'static str, ours: Ours) -> Claim {
-    Claim { what, said, ours }
+pub(super) fn claim(what: impl Into<Cow<'static, str>>, said: &'static str, ours: Ours) -> Claim {
+    Claim { what: what.into(), said, ours }
 }

@@ -1,20 +1,29 @@
 //! Somebody who attacks the cluster while it is measured. In the processor laboratory the attacker has a control group
-//! of its own, with a replica's share, so that it takes nothing from anybody but by what it sends.
+//! of its own, with a replica's share, so that it takes nothing from anybody but by what it sends. In a cluster that is
+//! started to be attacked it is a client of its own as well, so that what its identity may take is not the others'.
 
 use super::words::name;
 use crate::commands::attack::Kind;
 use crate::commands::demo::cluster::DemoCluster;
 use crate::failure::{Failure, Result};
 use crate::liar::Lie;
+use bezant_core::auth::{Ed25519, Suite};
+use bezant_core::ids::IdentityId;
+use bezant_node::config::{ClusterConfig, IdentityEntry};
+use bezant_node::keys;
 use bezant_perf::compare;
 use bezant_perf::figures::Attacked;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 /// The replica that lies: the first primary, head and sequencer.
 pub(super) const LIAR: u8 = 0;
+
+/// The file with the attacker's key, beside the cluster's.
+const KEY: &str = "attacker.key";
+/// How long an attack may last that nobody ends: nothing that is measured takes so long.
+const LASTS_MAX: &str = "86400";
 
 /// What the command line says about it.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
@@ -50,7 +59,7 @@ impl Arguments {
 #[derive(Clone, Default)]
 pub(super) struct Attacker(Arc<Mutex<Option<Child>>>);
 
-/// An attack under way. It ends by itself, and with this value.
+/// An attack under way. It ends with this value.
 pub(super) struct Attack {
     name: String,
     attacker: Attacker,
@@ -70,21 +79,15 @@ impl Attacker {
         }
     }
 
-    /// Begins an attack on a cluster that ends after this long. The launcher's words come before its command line.
-    pub(super) fn begin(
-        &self,
-        kind: Kind,
-        launcher: Vec<String>,
-        (cluster, key): (&Path, &Path),
-        lasts: Duration,
-    ) -> Result<Attack> {
+    /// Begins an attack on a cluster. The launcher's words come before its command line.
+    pub(super) fn begin(&self, kind: Kind, launcher: Vec<String>, cluster: &Path, key: &Path) -> Result<Attack> {
         let name = name(kind);
         let failed = |error: std::io::Error| Failure::failed(format!("the attack {name} cannot begin: {error}."));
         let program = std::env::current_exe().map_err(failed)?;
         let mut words = launcher.into_iter().map(Into::into).chain([program.into_os_string()]);
         let mut command = Command::new(words.next().expect("there is a program"));
         command.args(words).args(["attack", "--json", "--while-input", "--kind", &name]).arg("--cluster").arg(cluster);
-        command.arg("--key").arg(key).args(["--seconds", &lasts.as_secs_f64().ceil().max(1.0).to_string()]);
+        command.arg("--key").arg(key).args(["--seconds", LASTS_MAX]);
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(failed)?;
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(child);
         Ok(Attack { name, attacker: self.clone() })
@@ -92,15 +95,15 @@ impl Attacker {
 }
 
 impl Attack {
-    /// Waits for its end, and says what it did.
+    /// Ends it, and says what it did.
     ///
     /// # Errors
     /// It failed, or did nothing: then nothing was measured.
     pub(super) fn end(self) -> Result<Attacked> {
         let failed = |why: String| Failure::failed(format!("the attack {}: {why}.", self.name));
         let mut child = self.attacker.take().ok_or_else(|| failed("it was interrupted".to_owned()))?;
-        // With its input it would end at once.
-        let _input = child.stdin.take();
+        // It ends with its input.
+        drop(child.stdin.take());
         let output = child.wait_with_output().map_err(|error| failed(error.to_string()))?;
         let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
         let made = ["attacks", "connections"].iter().find_map(|name| said.get(name)?.as_u64()).unwrap_or_default();
@@ -111,12 +114,28 @@ impl Attack {
     }
 }
 
-/// Has the liar be honest again, and says how often it lied.
+/// Names a client in the file of a cluster that has not been started: the attacker, with a key of its own.
+pub(super) fn admit(cluster: &Path) -> Result {
+    let failed = |why: String| Failure::failed(format!("the attacker's key: {why}."));
+    let mut config = ClusterConfig::load(cluster).map_err(Failure::usage)?;
+    let secret = keys::generate().map_err(|error| failed(error.to_string()))?;
+    keys::save(&key(cluster), &secret).map_err(|error| failed(error.to_string()))?;
+    let id = IdentityId(config.identities.len() as u32);
+    config.identities.push(IdentityEntry { id, name: "attacker".to_owned(), public_key: Ed25519.public(&secret) });
+    std::fs::write(cluster, config.to_toml()).map_err(|error| failed(error.to_string()))
+}
+
+/// Where the key of that client is.
+pub(super) fn key(cluster: &Path) -> PathBuf {
+    cluster.with_file_name(KEY)
+}
+
+/// Has a liar be honest again, and says how often it lied.
 ///
 /// # Errors
 /// It never did: then nothing was measured.
-pub(super) fn end_lie(cluster: &mut DemoCluster, lie: Lie) -> Result<Attacked> {
-    match cluster.have_lie(LIAR, None)? {
+pub(super) fn end_lie(cluster: &mut DemoCluster, replica: u8, lie: Lie) -> Result<Attacked> {
+    match cluster.have_lie(replica, None)? {
         0 => Err(Failure::failed(format!("the lie {}: it was never told.", lie.name()))),
         attacks => Ok(Attacked { attack: lie.name().to_owned(), attacks }),
     }

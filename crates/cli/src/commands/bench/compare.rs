@@ -12,15 +12,14 @@ use crate::{output, quit};
 use bezant_core::schedule::Part;
 use bezant_node::config::Protocol;
 use bezant_perf::chart;
+use bezant_perf::compare::attacks::{self, Attacks};
 use bezant_perf::compare::claim::Measured;
-use bezant_perf::compare::course::{Course, Event, Fault};
+use bezant_perf::compare::course::{Course, Event};
+use bezant_perf::compare::fault::Fault;
 use bezant_perf::compare::summary::{Line, lines};
-use bezant_perf::compare::sweep::{Axis, Measurement, Point, Sweep};
-use bezant_perf::compare::switching::{self, Switching};
-use bezant_perf::compare::{Experiment, Kind, course, page, picture, presets, sweep};
-use bezant_perf::figures::Figures;
+use bezant_perf::compare::sweep::{Axis, Point, Sweep};
+use bezant_perf::compare::{Experiment, Kind, course, page, picture, presets, sweep, switching};
 use bezant_perf::load::Asked;
-use bezant_perf::switching::History;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::collections::BTreeSet;
 use std::fs;
@@ -74,12 +73,12 @@ pub(super) struct Arguments {
     pub(super) reply: u32,
     #[command(flatten)]
     pub(super) length: Length,
-    /// Make what happens over time longer or shorter by this factor
+    /// Make what happens over time longer or shorter by this factor, and the time that clusters have to settle
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
     pub(super) scale: f64,
-    /// What is wrong for a while, where something is [default: as the figure says]
+    /// What is wrong for a while, where something is; of several attacks, this one only [default: as the figure says]
     #[arg(long, value_name = "FAULT", value_parser = faults())]
-    fault: Option<Fault>,
+    pub(super) fault: Option<Fault>,
     /// Spread the clients over so many threads: those of one thread hardly contend with one another
     #[arg(long, value_name = "THREADS", default_value_t = LOAD_THREADS)]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=64))]
@@ -139,17 +138,20 @@ pub(super) fn run(arguments: &Arguments) -> Result {
     let replicas = experiments.iter().map(|(experiment, _)| experiment.replicas_max()).max().unwrap_or(1);
     let replicas = arguments.replicas.map_or(replicas, usize::from);
     let pace = Pace::new(&arguments.length, &experiments)?;
+    let has_attacker =
+        arguments.attacker.attack.is_some() || experiments.iter().any(|(experiment, _)| experiment.kind.has_attacker());
     running.laboratory.build(&arguments.network, replicas)?;
-    running.processors.build(&arguments.processors, replicas, arguments.attacker.attack.is_some())?;
+    running.processors.build(&arguments.processors, replicas, has_attacker)?;
     let mut failed = 0;
     for (experiment, contenders) in &experiments {
         let bench = Bench {
             parent: arguments.dir.clone().unwrap_or_else(std::env::temp_dir),
-            warmup: pace.warmup,
+            warmup: pace.warmup.max(presets::settles(&experiment.name).mul_f64(arguments.scale)),
             seconds: pace.seconds,
             load_threads: if each_has_a_thread(contenders) { usize::MAX } else { arguments.load_threads.into() },
             given: Vec::new(),
             attacks: arguments.attacker,
+            has_attacker,
             running: running.clone(),
         };
         let mut comparison = Comparison::new(arguments, &bench, experiment, contenders);
@@ -186,13 +188,7 @@ fn experiments(arguments: &Arguments) -> Result<Vec<(Experiment, Vec<Contender>)
         if let Some(Contenders(chosen)) = &arguments.protocols {
             experiment.protocols = chosen.iter().map(ToString::to_string).collect();
         }
-        if let Kind::Course(course) = experiment.kind {
-            let mut course = course.scaled(arguments.scale);
-            if let (Event::Outage { fault, .. }, Some(chosen)) = (&mut course.event, arguments.fault) {
-                *fault = chosen;
-            }
-            experiment.kind = Kind::Course(course);
-        }
+        experiment.kind = scaled(experiment.kind, arguments.scale, arguments.fault);
         let protocols: Vec<_> = experiment.protocols.iter().map(|name| contender(name)).collect::<Result<_>>()?;
         check(&experiment, &protocols, arguments.auth)?;
         if let Kind::Sweep(sweep) = &experiment.kind {
@@ -203,6 +199,24 @@ fn experiments(arguments: &Arguments) -> Result<Vec<(Experiment, Vec<Contender>)
         Ok((experiment, protocols))
     };
     experiments.into_iter().map(complete).collect()
+}
+
+/// The same, longer or shorter by a factor, and with another fault if one is chosen.
+fn scaled(kind: Kind, scale: f64, chosen: Option<Fault>) -> Kind {
+    match kind {
+        Kind::Course(course) => {
+            let mut course = course.scaled(scale);
+            if let (Event::Outage { fault, .. }, Some(chosen)) = (&mut course.event, chosen) {
+                *fault = chosen;
+            }
+            Kind::Course(course)
+        }
+        Kind::Attacks(attacks) => {
+            let all = chosen.map_or(attacks.attacks, |chosen| vec![chosen]);
+            Kind::Attacks(Attacks { attacks: all, scale, ..attacks })
+        }
+        Kind::Sweep(_) | Kind::Switching(_) => kind,
+    }
 }
 
 fn contender(name: &str) -> Result<Contender> {
@@ -227,7 +241,8 @@ fn check(experiment: &Experiment, contenders: &[Contender], auth: AuthName) -> R
         let clients = sweep.points.iter().map(|point| point.clients as u64).max().unwrap_or_default();
         check_joined(contender.auth.unwrap_or(auth), clients, 1)?;
     }
-    let outage = matches!(&experiment.kind, Kind::Course(Course { event: Event::Outage { .. }, .. }));
+    let outage =
+        matches!(&experiment.kind, Kind::Course(Course { event: Event::Outage { .. }, .. }) | Kind::Attacks(_));
     if outage && contenders.iter().any(|contender| contender.protocol == Protocol::Unreplicated) {
         return Err(Failure::usage("unreplicated has no replica that could be down: choose others with --protocols."));
     }
@@ -273,7 +288,7 @@ fn custom(arguments: &Arguments) -> Experiment {
 }
 
 /// What is measured of one protocol at one point.
-fn subject(arguments: &Arguments, contender: Contender, point: &Point) -> Subject {
+pub(super) fn subject(arguments: &Arguments, contender: Contender, point: &Point) -> Subject {
     Subject {
         contender,
         f: point.f,
@@ -288,6 +303,7 @@ fn subject(arguments: &Arguments, contender: Contender, point: &Point) -> Subjec
         auth: contender.auth.unwrap_or(arguments.auth),
         asked: Asked::Alike,
         variant: point.variant,
+        history_interval: None,
     }
 }
 
@@ -297,12 +313,12 @@ pub(super) struct Comparison<'a> {
     pub(super) bench: &'a Bench,
     pub(super) experiment: &'a Experiment,
     pub(super) contenders: &'a [Contender],
-    measured: Measured,
+    pub(super) measured: Measured,
     /// How busy the machine was before.
     pub(super) load_average: Option<f64>,
     /// Nothing begins after that.
-    until: Option<Instant>,
-    done: usize,
+    pub(super) until: Option<Instant>,
+    pub(super) done: usize,
     pub(super) failed: usize,
 }
 
@@ -317,6 +333,7 @@ impl<'a> Comparison<'a> {
             Kind::Sweep(_) => Measured::Sweep(sweep::Results::default()),
             Kind::Course(_) => Measured::Course(course::Results::default()),
             Kind::Switching(_) => Measured::Switching(switching::Results::default()),
+            Kind::Attacks(_) => Measured::Attacks(attacks::Results::default()),
         };
         let load_average = load_average();
         if let Some(load) = load_average.filter(|load| *load > LOAD_AVERAGE_MAX) {
@@ -328,108 +345,6 @@ impl<'a> Comparison<'a> {
         Self { arguments, bench, experiment, contenders, measured, load_average, until: None, done: 0, failed: 0 }
     }
 
-    /// Every point with every protocol, in turns: forwards in one round and backwards in the next, so that none is
-    /// always measured after the same other one. A measurement that fails is missing; the others go on.
-    fn measure(&mut self, round: usize) {
-        let experiment = self.experiment;
-        match &experiment.kind {
-            Kind::Sweep(sweep) => sweep.points.iter().for_each(|point| self.measure_point(round, sweep, point)),
-            Kind::Course(course) => self.measure_course(round, course),
-            Kind::Switching(switching) => self.measure_switching(round, switching),
-        }
-    }
-
-    fn measure_point(&mut self, round: usize, sweep: &Sweep, point: &Point) {
-        let mut contenders = self.contenders.to_vec();
-        if round.is_multiple_of(2) {
-            contenders.reverse();
-        }
-        for contender in contenders {
-            if self.until.is_some_and(|until| Instant::now() >= until) {
-                eprintln!("[{}] no time for {contender}, {point}", self.experiment.name);
-                continue;
-            }
-            let subject = Subject { asked: sweep.asked, ..subject(self.arguments, contender, point) };
-            let outcome = self.bench.measure_own(&subject);
-            let what = format!("{contender}, {point}");
-            let told = |it: &Figures| format!("{:.0} op/s, p50 {} µs", it.ops_per_s, it.p50_us);
-            let Some(figures) = self.report(&what, outcome, told) else { continue };
-            if let Measured::Sweep(results) = &mut self.measured {
-                let (protocol, point) = (contender.to_string(), *point);
-                results.measurements.push(Measurement { round, protocol, point, figures });
-            }
-        }
-    }
-
-    fn measure_course(&mut self, round: usize, course: &Course) {
-        let request_bytes = course.request_bytes.first().copied().unwrap_or_default();
-        let point = Point {
-            f: course.f,
-            clients: course.clients(),
-            request_bytes,
-            reply_bytes: course.reply_bytes,
-            variant: None,
-        };
-        for &contender in self.contenders {
-            let subject = subject(self.arguments, contender, &point);
-            let outcome = self.bench.follow(&subject, course);
-            let told = |timeline: &course::Timeline| {
-                let ops: u64 = timeline.buckets.iter().sum();
-                format!("{ops} operations in {:.1} s", timeline.total.as_secs_f64())
-            };
-            let Some(timeline) = self.report(&contender.to_string(), outcome, told) else { continue };
-            if let Measured::Course(results) = &mut self.measured {
-                results.timelines.push((round, timeline));
-            }
-        }
-    }
-
-    fn measure_switching(&mut self, round: usize, switching: &Switching) {
-        let Switching { f, histories, missing_percents, request_bytes } = switching;
-        for &missing_percent in missing_percents {
-            for &requests in histories {
-                for &contender in self.contenders {
-                    let clients = requests + bezant_perf::switching::OTHER_SESSIONS;
-                    let point = Point { f: *f, clients, request_bytes: *request_bytes, reply_bytes: 0, variant: None };
-                    let history = History { requests, missing_percent, request_bytes: *request_bytes };
-                    let outcome = self.bench.measure_switch(&subject(self.arguments, contender, &point), history);
-                    let what = format!("{contender}, {requests} requests, {missing_percent} % missing");
-                    let told = |took: &bezant_perf::switching::Took| format!("{} µs", took.told.as_micros());
-                    let Some(took) = self.report(&what, outcome, told) else { continue };
-                    if let Measured::Switching(results) = &mut self.measured {
-                        let protocol = contender.to_string();
-                        let one = switching::Measurement { round, protocol, history: requests, missing_percent, took };
-                        results.measurements.push(one);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Says on standard error what came of it.
-    fn report<T>(&mut self, what: &str, outcome: Result<T>, told: impl Fn(&T) -> String) -> Option<T> {
-        self.done += 1;
-        let of_one_round = match &self.experiment.kind {
-            Kind::Sweep(sweep) => sweep.points.len() * self.contenders.len(),
-            Kind::Course(_) => self.contenders.len(),
-            Kind::Switching(it) => it.histories.len() * it.missing_percents.len() * self.contenders.len(),
-        };
-        let total = of_one_round * self.arguments.length.rounds as usize;
-        let place = format!("[{} {}/{total}] {what}:", self.experiment.name, self.done);
-        match outcome {
-            Ok(value) => {
-                eprintln!("{place} {}", told(&value));
-                Some(value)
-            }
-            Err(failure) => {
-                self.failed += 1;
-                eprintln!("{place} failed");
-                failure.report();
-                None
-            }
-        }
-    }
-
     /// Writes what is known so far.
     fn publish(&self) -> Result {
         let Some(out) = &self.arguments.out else { return Ok(()) };
@@ -438,6 +353,7 @@ impl<'a> Comparison<'a> {
             Measured::Sweep(results) => results.to_csv(),
             Measured::Course(results) => results.to_csv(),
             Measured::Switching(results) => results.to_csv(),
+            Measured::Attacks(results) => results.to_csv(),
         };
         let picture = chart::svg(&picture::chart(experiment, &self.measured))
             .map_err(|error| Failure::failed(format!("the picture of {name}: {error}.")))?;
@@ -463,7 +379,10 @@ impl<'a> Comparison<'a> {
         }
         let head = ["where", "protocol", "what", "median [interval]", "divided by", "ratio [interval]"];
         let row = |line: &Line| {
-            let at = line.at.as_ref().map_or_else(String::new, |at| format!("{}, {} = {at}", line.panel, line.axis));
+            let at = line
+                .at
+                .as_ref()
+                .map_or_else(|| line.panel.clone(), |at| format!("{}, {} = {at}", line.panel, line.axis));
             let ratio = line.ratio.map_or_else(String::new, |ratio| format!("{ratio:.3}"));
             let value = if line.value.median < 100.0 { line.value.to_string() } else { format!("{:.0}", line.value) };
             vec![at, line.protocol.clone(), line.metric.to_owned(), value, line.divided_by.clone(), ratio]
@@ -490,6 +409,8 @@ mod tests {
         for experiment in presets::all() {
             let protocols: Vec<_> = experiment.protocols.iter().filter_map(|name| contender(name).ok()).collect();
             assert_eq!(protocols.len(), experiment.protocols.len(), "{}", experiment.name);
+            let shown: Vec<_> = protocols.iter().map(ToString::to_string).collect();
+            assert_eq!(shown, experiment.protocols, "results are found by these names");
             assert!(check(&experiment, &protocols, AuthName::Mac).is_ok(), "{}", experiment.name);
         }
     }

@@ -1,13 +1,12 @@
 //! One timeline: a cluster, load on it, and something that happens meanwhile.
 
+use super::fault;
 use super::measure::{Bench, Subject, checked};
-use crate::commands::attack::{Attack, Requests};
-use crate::commands::demo::cluster::wait_until_up;
 use crate::failure::{Failure, Result};
 use crate::{admin, files};
 use bezant_core::ids::InstanceId;
 use bezant_node::config::ClusterConfig;
-use bezant_perf::compare::course::{BUCKET, Course, Event, Fault, Timeline};
+use bezant_perf::compare::course::{BUCKET, Course, Event, Timeline};
 use bezant_perf::load::{Load, Workload};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -32,19 +31,24 @@ impl Bench {
         let workload = Workload { request_bytes, bursts, timeline: true, ..Workload::steady(0, reply_bytes) };
         let config = ClusterConfig::load(file).map_err(Failure::usage)?;
         let members = files::members(&config);
-        let first = members.first().ok_or_else(|| Failure::failed("the cluster has no replicas."))?;
+        let replicas = subject.replicas().0;
+        let liar = match course.event {
+            Event::Outage { fault, .. } => fault::liar(fault, replicas),
+            Event::Bursts(_) => None,
+        };
+        let witness = members.iter().find(|member| Some(member.replica) != liar);
+        let witness = witness.ok_or_else(|| Failure::failed("the cluster has no honest replica."))?;
         let mut load = self.load(subject, file, None, &workload)?;
         load.measure();
         let origin = load.origin().ok_or_else(|| Failure::failed("no request was sent."))?;
-        let mut watch = Watch { origin, admin: first.address()?, instances: Vec::new() };
+        let mut watch = Watch { origin, admin: witness.address()?, instances: Vec::new() };
         let marks = match course.event {
             Event::Outage { fault, before, down, after, .. } => {
-                let last = subject.replicas().0 as u8 - 1;
                 watch.until(before, || false);
-                let attack = self.begin(fault, last, file)?;
+                let wrong = self.begin(fault, replicas, file)?;
                 let gone = origin.elapsed();
                 watch.until(gone + down, || false);
-                self.stop(fault, last, attack)?;
+                self.end(wrong)?;
                 let back = origin.elapsed();
                 watch.until(back + after, || false);
                 vec![gone, back]
@@ -54,10 +58,10 @@ impl Bench {
                 Vec::new()
             }
         };
-        self.end(load, watch, marks, subject)
+        self.timeline(load, watch, marks, subject)
     }
 
-    fn end(&self, mut load: Load, watch: Watch, marks: Vec<Duration>, subject: &Subject) -> Result<Timeline> {
+    fn timeline(&self, mut load: Load, watch: Watch, marks: Vec<Duration>, subject: &Subject) -> Result<Timeline> {
         let unfinished = marks.is_empty() && !load.is_done();
         let interval = load.pause();
         let measured = checked(load.stop(interval))?;
@@ -75,33 +79,6 @@ impl Bench {
         let is_fast = |instance: &u64| !schedule.part(InstanceId(*instance)).is_resilient();
         let fast = instances.iter().map(is_fast).collect();
         Ok(Timeline { protocol, buckets: recorded.buckets, instances, fast, marks, total: recorded.total })
-    }
-
-    /// Lets a fault begin; returns the attack, if it is one.
-    fn begin(&self, fault: Fault, replica: u8, file: &Path) -> Result<Option<Attack>> {
-        match fault {
-            Fault::Stop => self.running.with(|cluster| cluster.pause(replica))?,
-            Fault::Kill => self.running.with(|cluster| cluster.kill(replica))?,
-            Fault::Cut => self.running.laboratory.cut(replica, true)?,
-            Fault::Slow => self.running.laboratory.slow(replica, true)?,
-            Fault::Panics => return Attack::begin(file, Requests::Signed).map(Some),
-            Fault::PartialMacs => return Attack::begin(file, Requests::PartialMacs).map(Some),
-        }
-        Ok(None)
-    }
-
-    /// Lets it end.
-    fn stop(&self, fault: Fault, replica: u8, attack: Option<Attack>) -> Result {
-        match fault {
-            Fault::Stop => self.running.with(|cluster| cluster.resume(replica)),
-            Fault::Kill => {
-                let address = self.running.with(|cluster| cluster.restart(replica))?;
-                wait_until_up(replica, address, || Ok(()))
-            }
-            Fault::Cut => self.running.laboratory.cut(replica, false),
-            Fault::Slow => self.running.laboratory.slow(replica, false),
-            Fault::Panics | Fault::PartialMacs => attack.map_or(Ok(()), Attack::end),
-        }
     }
 }
 

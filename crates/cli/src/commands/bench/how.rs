@@ -5,14 +5,16 @@ use super::compare::{Arguments, Comparison, LOAD_THREADS, each_has_a_thread};
 use super::share;
 use super::words::name;
 use bezant_perf::compare::Kind;
+use bezant_perf::compare::attacks::Attacks;
 use bezant_perf::compare::course::{Course, Event};
+use bezant_perf::compare::fault::Fault;
 use bezant_perf::compare::page::How;
 use std::time::Duration;
 
 impl Comparison<'_> {
     /// The command that repeats it, and the settings.
     pub(super) fn how(&self) -> How {
-        let Arguments { scale, load_threads, durability, channel, auth, .. } = self.arguments;
+        let Arguments { load_threads, durability, channel, auth, .. } = self.arguments;
         let rounds = self.arguments.length.rounds;
         let which = match self.arguments.figure.is_empty() {
             true => custom_arguments(self.arguments),
@@ -23,22 +25,9 @@ impl Comparison<'_> {
             command += &format!(" --protocols \"{}\"", self.experiment.protocols.join(","));
         }
         let mut settings = format!("Rounds in turns: {rounds}");
-        match &self.experiment.kind {
-            Kind::Sweep(_) => {
-                let [seconds, warmup] = [self.bench.seconds, self.bench.warmup].map(|it| it.as_secs_f64());
-                let [seconds, warmup] = [seconds, warmup].map(|it| (it * 10.0).round() / 10.0);
-                command += &format!(" --seconds {seconds} --warmup {warmup}");
-                settings += &format!("; {seconds} s each after {warmup} s of warm-up");
-            }
-            Kind::Course(course) => {
-                command += &format!(" --scale {scale}");
-                if let Event::Outage { fault, .. } = course.event {
-                    command += &format!(" --fault {}", fault.name());
-                }
-                settings += &format!("; {}", told(course));
-            }
-            Kind::Switching(_) => settings += ", each switch in a cluster of its own",
-        }
+        let (words, given) = self.how_long();
+        command += &words;
+        settings += &given;
         if *load_threads != LOAD_THREADS {
             command += &format!(" --load-threads {load_threads}");
         }
@@ -78,11 +67,47 @@ impl Comparison<'_> {
         How { command, settings, failed: self.failed }
     }
 
+    /// How long everything takes, and what happens meanwhile: words of the command, and of the settings.
+    fn how_long(&self) -> (String, String) {
+        let scale = self.arguments.scale;
+        let (mut command, mut settings) = (String::new(), String::new());
+        match &self.experiment.kind {
+            Kind::Sweep(_) => {
+                let [seconds, warmup] = [self.bench.seconds, self.bench.warmup].map(|it| it.as_secs_f64());
+                let [seconds, warmup] = [seconds, warmup].map(|it| (it * 10.0).round() / 10.0);
+                command += &format!(" --seconds {seconds} --warmup {warmup}");
+                settings += &format!("; {seconds} s each after {warmup} s of warm-up");
+            }
+            Kind::Course(course) => {
+                command += &format!(" --scale {scale}");
+                if let Event::Outage { fault, clients, .. } = course.event {
+                    command += &format!(" --fault {}", fault.name());
+                    settings += &format!("; f: {}; clients: {clients}", course.f);
+                }
+                settings += &format!("; {}", told(course));
+            }
+            Kind::Switching(_) => settings += ", each switch in a cluster of its own",
+            Kind::Attacks(attacks) => {
+                let seconds = self.bench.seconds.as_secs_f64();
+                command += &format!(" --seconds {seconds} --scale {scale}");
+                if let Some(fault) = self.arguments.fault {
+                    command += &format!(" --fault {}", fault.name());
+                }
+                let Attacks { clients, f, attacks: all, .. } = attacks;
+                let of = |attack: &Fault| told(&attacks.course(*attack, self.bench.seconds));
+                let runs: Vec<_> = all.iter().map(of).collect();
+                settings += &format!("; {seconds} s before each attack and {seconds} s at its end are measured");
+                settings += &format!("; f: {f}; clients: {clients}; {}", runs.join("; "));
+            }
+        }
+        (command, settings)
+    }
+
     /// Whether every point says what is on the disk.
     fn names_durability(&self) -> bool {
         match &self.experiment.kind {
             Kind::Sweep(sweep) => sweep.points.iter().all(|it| it.variant.is_some_and(|it| it.durability.is_some())),
-            Kind::Course(_) | Kind::Switching(_) => false,
+            Kind::Course(_) | Kind::Switching(_) | Kind::Attacks(_) => false,
         }
     }
 }
@@ -100,10 +125,10 @@ fn custom_arguments(arguments: &Arguments) -> String {
 /// What happens, in words.
 fn told(course: &Course) -> String {
     match &course.event {
-        Event::Outage { fault, clients, before, down, after } => {
+        Event::Outage { fault, before, down, after, .. } => {
             let [before, down, after] = [before, down, after].map(Duration::as_secs_f64);
             let what = fault.told();
-            format!("f: {}; clients: {clients}; {before} s before, {down} s in which {what}, {after} s after", course.f)
+            format!("{before} s before, {down} s in which {what}, {after} s after")
         }
         Event::Bursts(bursts) => {
             let bursts: Vec<_> = bursts.iter().map(|it| format!("{} × {}", it.clients, it.operations)).collect();

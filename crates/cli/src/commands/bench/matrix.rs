@@ -117,11 +117,12 @@ pub(super) fn run(arguments: &Arguments) -> Result {
         load_threads: arguments.load_threads.into(),
         given: Vec::new(),
         attacks: arguments.attacker,
+        has_attacker: arguments.attacker.attack.is_some(),
         running,
     };
     let replicas = subjects.iter().map(|(_, subject)| subject.replicas().0).max().unwrap_or(0);
     bench.running.laboratory.build(&arguments.network, replicas)?;
-    bench.running.processors.build(&arguments.processors, replicas, arguments.attacker.attack.is_some())?;
+    bench.running.processors.build(&arguments.processors, replicas, bench.has_attacker)?;
     let total = subjects.len() * arguments.rounds as usize;
     let (mut done, mut failed) = (0, 0);
     for round in (first..).take(arguments.rounds as usize) {
@@ -166,6 +167,7 @@ fn subjects(arguments: &Arguments) -> Vec<(u8, Subject)> {
                             auth: contender.auth.unwrap_or(arguments.auth),
                             asked: Asked::Alike,
                             variant: None,
+                            history_interval: None,
                         };
                         (f, subject)
                     }));

@@ -5,6 +5,7 @@ use super::contender::Contender;
 use super::netns::Laboratory;
 use super::share::Processors;
 use super::words::name;
+use crate::commands::attack::Kind;
 use crate::commands::demo::cluster::{DemoCluster, wait_until_up};
 use crate::commands::testnet::{AuthName, ChannelName, DurabilityName};
 use crate::failure::{Failure, Result};
@@ -19,13 +20,12 @@ use bezant_node::config::{Channel, ClusterConfig, Protocol, Testnet};
 use bezant_perf::compare::sweep::Variant;
 use bezant_perf::figures::{Figures, Settings, Usage};
 use bezant_perf::load::{Asked, Load, Measured, Workload};
-use bezant_perf::switching::{self, History, Took};
 use bezant_sql::{Request, Response};
 use bytes::Bytes;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use std::{fmt, thread};
+use std::{fmt, io, thread};
 
 /// How long connecting may take.
 const CONNECT_MAX: Duration = Duration::from_secs(30);
@@ -52,6 +52,8 @@ pub(super) struct Subject {
     pub(super) asked: Asked,
     /// What is switched on and off, if not everything is as usual.
     pub(super) variant: Option<Variant>,
+    /// Requests between two checkpoints of an instance that may abort, if not as usual.
+    pub(super) history_interval: Option<u64>,
 }
 
 impl fmt::Display for Subject {
@@ -82,10 +84,25 @@ impl Subject {
     /// Why it does not.
     pub(super) fn check(&self) -> Result {
         let ((n, f), protocol) = (self.replicas(), self.contender.protocol);
-        let cluster = Cluster::new([0; 16], n, f, self.auth.into(), limits(self.variant));
+        let cluster = Cluster::new([0; 16], n, f, self.auth.into(), self.limits());
         let cluster = cluster.map_err(|error| Failure::usage(format!("{error}.")))?.with_protocol(protocol);
         let objection = objection(&cluster);
         objection.map_or(Ok(()), |why| Err(Failure::usage(format!("{protocol} with n = {n}, f = {f}: {why}."))))
+    }
+
+    /// The cluster's limits, some of which switch a variant's optimisations on and off.
+    fn limits(&self) -> Limits {
+        let mut limits = Limits::default();
+        limits.history_interval = self.history_interval.unwrap_or(limits.history_interval);
+        if let Some(Variant { big, batching, .. }) = self.variant {
+            limits.inline_bytes_max = if big { 0 } else { limits.operation_bytes_max };
+            if !batching {
+                // Requests are ordered one by one, but need not wait for one another.
+                limits.batch_requests_max = 1;
+                limits.batches_in_flight_max = limits.checkpoint_interval;
+            }
+        }
+        limits
     }
 
     /// As the figures name it: what the cluster's file says, and the rest.
@@ -124,7 +141,7 @@ pub(super) struct Running {
     cluster: Arc<Mutex<Option<DemoCluster>>>,
     pub(super) laboratory: Laboratory,
     pub(super) processors: Processors,
-    attacker: Attacker,
+    pub(super) attacker: Attacker,
 }
 
 /// Ends what runs when its value goes away: at the end, after a failure, in a panic.
@@ -196,6 +213,8 @@ pub(super) struct Bench {
     pub(super) given: Vec<Bytes>,
     /// What attacks a cluster meanwhile, or who in it lies.
     pub(super) attacks: attacker::Arguments,
+    /// Whether an attacker is a client of the clusters that are started.
+    pub(super) has_attacker: bool,
     pub(super) running: Running,
 }
 
@@ -214,7 +233,7 @@ impl Bench {
     /// Measures SQLite alone, in a folder that is thrown away.
     pub(super) fn measure_plain(&self, rows: usize) -> Result<Figures> {
         let folder = self.parent.join(format!("bezant-plain-{}", std::process::id()));
-        let failed = |error: std::io::Error| Failure::failed(format!("{}: {error}.", folder.display()));
+        let failed = |error: io::Error| Failure::failed(format!("{}: {error}.", folder.display()));
         std::fs::create_dir(&folder).map_err(failed)?;
         let figures = bezant_perf::plain::measure(&folder, rows, self.seconds);
         std::fs::remove_dir_all(&folder).map_err(failed)?;
@@ -235,11 +254,14 @@ impl Bench {
             durability: subject.durability.into(),
             service: subject.asked.sql().map_or(Served::Null, |_| Served::Sql).name().to_owned(),
             dynamic_clients: subject.contender.joined,
-            limits: limits(subject.variant),
+            limits: subject.limits(),
             ..Testnet::default()
         };
         let under_way_bytes = subject.clients * subject.outstanding * (subject.request_bytes + subject.reply_bytes);
         self.running.prepare(&self.parent, options, under_way_bytes)?;
+        if self.has_attacker {
+            self.running.with(|cluster| attacker::admit(&cluster.file()))?;
+        }
         let outcome = self.start().and_then(|file| act(&file));
         // A replica that has ended says why better than those who waited for it.
         let alive = self.running.check_alive();
@@ -268,12 +290,7 @@ impl Bench {
         if let Some(lie) = self.attacks.lie {
             self.running.with(|cluster| cluster.have_lie(LIAR, Some(lie)))?;
         }
-        let attack = self.attacks.attack.map(|kind| {
-            let key = key.map_or_else(|| file.with_file_name("client.key"), Path::to_owned);
-            let launcher = self.running.processors.attackers_launcher();
-            self.running.attacker.begin(kind, launcher, (file, &key), self.warmup + self.seconds)
-        });
-        let attack = attack.transpose()?;
+        let attack = self.attacks.attack.map(|kind| self.attack(kind, file, key)).transpose()?;
         thread::sleep(self.warmup);
         let before = usages(&members)?;
         let (counted, shared) = (self.running.laboratory.snapshot()?, self.running.processors.snapshot()?);
@@ -293,7 +310,7 @@ impl Bench {
         }
         figures.attacked = attack.map(Attack::end).transpose()?;
         if let Some(lie) = self.attacks.lie {
-            figures.attacked = Some(self.running.with(|cluster| attacker::end_lie(cluster, lie))?);
+            figures.attacked = Some(self.running.with(|cluster| attacker::end_lie(cluster, LIAR, lie))?);
         }
         if let Some((before, after)) = counted {
             figures.network = Some(self.running.laboratory.network(&before, &after, &figures)?);
@@ -301,13 +318,14 @@ impl Bench {
         Ok(figures)
     }
 
-    /// How long a cluster that is started for it takes to leave Quorum.
-    pub(super) fn measure_switch(&self, subject: &Subject, history: History) -> Result<Took> {
-        self.with_own(subject, |file| {
-            let config = ClusterConfig::load(file).map_err(Failure::usage)?;
-            let options = files::client_options(&config, &file.with_file_name("client.key"), 1, subject.clients)?;
-            switching::measure(&options, history).map_err(|error| Failure::failed(format!("{error}.")))
-        })
+    /// Lets an attack begin on a cluster, by a client of its own if the cluster was started for that.
+    pub(super) fn attack(&self, kind: Kind, file: &Path, key: Option<&Path>) -> Result<Attack> {
+        let key = match (self.has_attacker, key) {
+            (true, _) => attacker::key(file),
+            (false, Some(key)) => key.to_owned(),
+            (false, None) => file.with_file_name("client.key"),
+        };
+        self.running.attacker.begin(kind, self.running.processors.attackers_launcher(), file, &key)
     }
 
     /// Load on a cluster that is running, once every connection is made.
@@ -375,22 +393,8 @@ fn prepare(
     Ok(())
 }
 
-/// The cluster's limits that switch a variant's optimisations on and off.
-fn limits(variant: Option<Variant>) -> Limits {
-    let mut limits = Limits::default();
-    if let Some(Variant { big, batching, .. }) = variant {
-        limits.inline_bytes_max = if big { 0 } else { limits.operation_bytes_max };
-        if !batching {
-            // Requests are ordered one by one, but need not wait for one another.
-            limits.batch_requests_max = 1;
-            limits.batches_in_flight_max = limits.checkpoint_interval;
-        }
-    }
-    limits
-}
-
 /// What the clients saw, if it was what they asked for.
-pub(super) fn checked(measured: std::io::Result<Measured>) -> Result<Measured> {
+pub(super) fn checked(measured: io::Result<Measured>) -> Result<Measured> {
     let measured = measured.map_err(|error| Failure::failed(format!("the load: {error}.")))?;
     match &measured.last_failure {
         Some(last) => Err(Failure::failed(format!("{} requests failed; the last: {last}.", measured.failures))),

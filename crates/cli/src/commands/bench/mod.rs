@@ -8,6 +8,7 @@ mod attacker;
 mod compare;
 mod contender;
 mod course;
+mod fault;
 mod how;
 mod limits;
 mod matrix;
@@ -15,7 +16,9 @@ mod measure;
 mod netns;
 mod owner;
 mod pace;
+mod rounds;
 mod share;
+mod switch;
 mod words;
 mod writing;
 
@@ -192,6 +195,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         load_threads: arguments.load_threads.into(),
         given: arguments.operation.clone(),
         attacks: arguments.attacker,
+        has_attacker: arguments.attacker.attack.is_some() && arguments.cluster.is_none(),
         running: measure::Running::default(),
     };
     if let Some(file) = arguments.cluster.as_ref().filter(|_| arguments.operation.is_empty()) {
@@ -203,7 +207,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     let _cleanup = Cleanup(bench.running.clone());
     let replicas = subjects.iter().map(|subject| subject.replicas().0).max().unwrap_or(0);
     bench.running.laboratory.build(&arguments.network, replicas)?;
-    bench.running.processors.build(&arguments.processors, replicas, arguments.attacker.attack.is_some())?;
+    bench.running.processors.build(&arguments.processors, replicas, bench.has_attacker)?;
     let yardsticks: &[usize] =
         if arguments.yardsticks { &[1, subjects[0].clients * subjects[0].outstanding] } else { &[] };
     let mut results: Vec<Vec<Figures>> = vec![Vec::new(); subjects.len() + yardsticks.len()];
@@ -315,6 +319,7 @@ fn subjects(arguments: &Arguments) -> Result<Vec<Subject>> {
             (ServiceName::Sql, WorkloadName::Vote) => Asked::Sql(Mix::Vote),
         },
         variant: None,
+        history_interval: None,
     };
     if !arguments.suite {
         let protocols = std::iter::once(arguments.protocol).chain(arguments.compare);

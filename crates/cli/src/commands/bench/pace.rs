@@ -56,7 +56,9 @@ impl Pace {
         let Some(minutes) = length.budget else { return pace(length.warmup, length.seconds, None) };
         let points = |(experiment, contenders): &(Experiment, Vec<Contender>)| match &experiment.kind {
             Kind::Sweep(sweep) => Ok(sweep.points.len() * contenders.len()),
-            Kind::Course(_) | Kind::Switching(_) => Err(Failure::usage("--budget is for steady loads.")),
+            Kind::Course(_) | Kind::Switching(_) | Kind::Attacks(_) => {
+                Err(Failure::usage("--budget is for steady loads."))
+            }
         };
         let points: usize = experiments.iter().map(points).sum::<Result<_>>()?;
         let measurements = (points * length.rounds as usize).max(1) as f64;

@@ -8,8 +8,8 @@ pub(super) fn name(value: impl ValueEnum) -> String {
 }
 
 /// The value that a word of the command line stands for.
-pub(super) fn value<T: ValueEnum + Default>(word: &str) -> T {
-    T::from_str(word, false).expect("the suite uses the command line's words")
+pub(super) fn value<T: ValueEnum>(word: &str) -> T {
+    T::from_str(word, false).expect("the suite and the figures use the command line's words")
 }
 
 #[cfg(test)]
