@@ -164,6 +164,23 @@ fn a_replica_that_is_down_for_a_while_does_not_stop_the_others() {
 }
 
 #[test]
+fn a_robust_protocol_is_measured_before_an_attack_and_under_it() {
+    let aardvark = "aardvark:auth=hybrid";
+    let row = ["--figure", "table-4", "--fault", "client-flood", "--protocols", aardvark];
+    let (scratch, outcome) =
+        compare(&[&row[..], &["--rounds", "1", "--scale", "0.1", "--seconds", "0.5", "--json"]].concat());
+    assert_eq!(outcome.code, Some(0), "an attack that does nothing fails: {outcome:?}");
+    let lines: Vec<Value> = outcome.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let value = |metric: &str| lines.iter().find(|line| line["metric"] == metric).unwrap()["value"]["median"].as_f64();
+    assert!(value("op/s without the attack").unwrap() > 0.0, "{outcome:?}");
+    assert!(value("op/s under it, once adapted").is_some(), "{outcome:?}");
+    let csv = read(&scratch, "table-4.csv");
+    let events = columns(&csv, ["attack", "protocol", "event"]).into_iter().filter(|row| row[2] == "1");
+    assert_eq!(events.collect::<Vec<_>>(), [["client-flood", aardvark, "1"].map(str::to_owned)], "{csv}");
+    assert!(read(&scratch, "README.md").contains("| `aardvark` under `client-flood`, divided by"), "{csv}");
+}
+
+#[test]
 fn bursts_send_exactly_their_requests() {
     let (scratch, outcome) =
         compare(&["--figure", "figure-15", "--protocols", "pbft,unreplicated", "--rounds", "1", "--scale", "0.005"]);
