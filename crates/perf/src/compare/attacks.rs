@@ -6,7 +6,8 @@ use crate::spread::Spread;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How long a cluster runs before anything is measured: one that begins with a Backup has left that by then.
+/// How long a cluster runs before anything is measured, once it has left the Backup that it may begin with: from
+/// Quorum, which comes next, it goes on to the instance that is meant.
 const SETTLES: Duration = Duration::from_secs(1);
 /// After so much of an attack no second may pass without an answer: what is wanted of robust protocols.
 const GRACE: Duration = Duration::from_secs(5);

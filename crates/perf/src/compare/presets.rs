@@ -84,11 +84,6 @@ pub fn needs_network(name: &str) -> bool {
     ring_links::all().iter().any(|experiment| experiment.name == name)
 }
 
-/// How long protocols of an experiment have to run at least before they are where they are meant to be.
-pub fn settles(name: &str) -> Duration {
-    if name == robust::OVERHEAD { robust::OVERHEAD_SETTLES } else { Duration::ZERO }
-}
-
 /// PBFT is what the others are divided by.
 fn usual() -> Vec<String> {
     names(&["pbft", "azyzzyva", "chain", "aliph", "unreplicated"])

@@ -73,7 +73,7 @@ pub(super) struct Arguments {
     pub(super) reply: u32,
     #[command(flatten)]
     pub(super) length: Length,
-    /// Make what happens over time longer or shorter by this factor, and the time that clusters have to settle
+    /// Make what happens over time longer or shorter by this factor
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
     pub(super) scale: f64,
     /// What is wrong for a while, where something is; of several attacks, this one only [default: as the figure says]
@@ -146,7 +146,7 @@ pub(super) fn run(arguments: &Arguments) -> Result {
     for (experiment, contenders) in &experiments {
         let bench = Bench {
             parent: arguments.dir.clone().unwrap_or_else(std::env::temp_dir),
-            warmup: pace.warmup.max(presets::settles(&experiment.name).mul_f64(arguments.scale)),
+            warmup: pace.warmup,
             seconds: pace.seconds,
             load_threads: if each_has_a_thread(contenders) { usize::MAX } else { arguments.load_threads.into() },
             given: Vec::new(),

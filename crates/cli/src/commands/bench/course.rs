@@ -39,12 +39,16 @@ impl Bench {
         let witness = members.iter().find(|member| Some(member.replica) != liar);
         let witness = witness.ok_or_else(|| Failure::failed("the cluster has no honest replica."))?;
         let mut load = self.load(subject, file, None, &workload)?;
+        if matches!(course.event, Event::Outage { .. }) {
+            self.leave_first_backup(subject, &members)?;
+        }
         load.measure();
         let origin = load.origin().ok_or_else(|| Failure::failed("no request was sent."))?;
-        let mut watch = Watch { origin, admin: witness.address()?, instances: Vec::new() };
+        let settled = origin.elapsed().div_duration_f64(BUCKET) as u32 * BUCKET;
+        let mut watch = Watch { origin, settled, admin: witness.address()?, instances: Vec::new() };
         let marks = match course.event {
             Event::Outage { fault, before, down, after, .. } => {
-                watch.until(before, || false);
+                watch.until(settled + before, || false);
                 let wrong = self.begin(fault, replicas, file)?;
                 let gone = origin.elapsed();
                 watch.until(gone + down, || false);
@@ -69,12 +73,19 @@ impl Bench {
             return Err(Failure::failed(format!("the bursts took longer than {} s.", BURSTS_MAX.as_secs())));
         }
         let mut recorded = measured.recorded.unwrap_or_default();
-        if !marks.is_empty() {
-            // The load ended within the last bucket.
-            recorded.buckets.truncate(watch.instances.len());
-        }
-        let marks = if marks.is_empty() { recorded.bursts } else { marks };
-        let (protocol, instances) = (subject.contender.to_string(), watch.instances);
+        let mut instances = watch.instances;
+        let marks = if marks.is_empty() {
+            recorded.bursts
+        } else {
+            // The load ended within the last bucket. What was before everything was in its place does not count.
+            recorded.buckets.truncate(instances.len());
+            let early = watch.settled.div_duration_f64(BUCKET) as usize;
+            recorded.buckets.drain(..early.min(recorded.buckets.len()));
+            instances.drain(..early.min(instances.len()));
+            recorded.total = recorded.total.saturating_sub(watch.settled);
+            marks.into_iter().map(|at| at.saturating_sub(watch.settled)).collect()
+        };
+        let protocol = subject.contender.to_string();
         let schedule = subject.contender.protocol.schedule();
         let is_fast = |instance: &u64| !schedule.part(InstanceId(*instance)).is_resilient();
         let fast = instances.iter().map(is_fast).collect();
@@ -85,6 +96,8 @@ impl Bench {
 /// Asks a replica at the end of every bucket which instance it is in.
 struct Watch {
     origin: Instant,
+    /// When a composition had left the Backup that it began with: a whole number of buckets after the origin.
+    settled: Duration,
     admin: SocketAddr,
     instances: Vec<u64>,
 }

@@ -14,6 +14,8 @@ use crate::served::Served;
 use crate::{files, quit};
 use bezant_core::cluster::{ClientAuth, Cluster, Limits};
 use bezant_core::compositions::objection;
+use bezant_core::ids::InstanceId;
+use bezant_core::schedule::Part;
 use bezant_core::wire::Wire;
 use bezant_node::client;
 use bezant_node::config::{Channel, ClusterConfig, Protocol, Testnet};
@@ -29,7 +31,11 @@ use std::{fmt, io, thread};
 
 /// How long connecting may take.
 const CONNECT_MAX: Duration = Duration::from_secs(30);
-/// How often is looked whether all are connected.
+/// How long a composition may stay in the Backup that it begins with: one client takes a while for 4,096 requests.
+const LEAVE_MAX: Duration = Duration::from_secs(60);
+/// How long it has to be in another part then.
+const STEADY: Duration = Duration::from_millis(500);
+/// How often is looked whether all are connected, and the like.
 const CONNECT_POLL: Duration = Duration::from_millis(20);
 
 /// What is measured.
@@ -287,6 +293,7 @@ impl Bench {
         let of_subject = Workload::of(subject.asked, subject.request_bytes, subject.reply_bytes);
         let workload = Workload { given: self.given.clone(), ..of_subject };
         let mut load = self.load(subject, file, key, &workload)?;
+        self.leave_first_backup(subject, &members)?;
         if let Some(lie) = self.attacks.lie {
             self.running.with(|cluster| cluster.have_lie(LIAR, Some(lie)))?;
         }
@@ -326,6 +333,33 @@ impl Bench {
             (false, None) => file.with_file_name("client.key"),
         };
         self.running.attacker.begin(kind, self.running.processors.attackers_launcher(), file, &key)
+    }
+
+    /// Waits until a composition that begins with a Backup, to have something to measure others by, has been in one of
+    /// the others for a while: nobody means it to be measured before.
+    pub(super) fn leave_first_backup(&self, subject: &Subject, members: &[Member]) -> Result {
+        let schedule = subject.contender.protocol.schedule();
+        let begins_with_backup = matches!(schedule.parts(), [Part::Backup(_), _, ..]);
+        let Some(first) = members.first().filter(|_| begins_with_backup) else { return Ok(()) };
+        let begin = Instant::now();
+        let (mut last, mut since) = (0, begin);
+        loop {
+            let status = first.account().map_err(Failure::failed)?;
+            let instance = status["report"]["instance"].as_u64().unwrap_or(0);
+            if instance != last {
+                (last, since) = (instance, Instant::now());
+            }
+            let is_backup = instance == 0 || matches!(schedule.part(InstanceId(instance)), Part::Backup(_));
+            if !is_backup && since.elapsed() >= STEADY {
+                return Ok(());
+            }
+            if begin.elapsed() > LEAVE_MAX {
+                let seconds = LEAVE_MAX.as_secs();
+                return Err(Failure::failed(format!("it was in no other part than a Backup for long in {seconds} s.")));
+            }
+            self.running.check_alive()?;
+            thread::sleep(CONNECT_POLL);
+        }
     }
 
     /// Load on a cluster that is running, once every connection is made.
