@@ -187,7 +187,7 @@ fn figure_17() -> Experiment {
             points.push(point(1, clients, bytes));
             let place = Place { clients: Some(clients), bytes: Some(bytes), ..ANYWHERE };
             let ratio = Ours::Ratio(Metric::Throughput, (R_ALIPH, place), (ALIPH, place));
-            let what = format!("R-Aliph's throughput, divided by Aliph's, {clients} clients, {kilobytes}");
+            let what = format!("R-Aliph's throughput, divided by Aliph's, {kilobytes}, clients: {clients}");
             claims.push(claim(what, said, Ours::Surely(Box::new(ratio), Bound::AtLeast(OVERHEAD_SHARE))));
         }
     }

@@ -215,7 +215,11 @@ fn scaled(kind: Kind, scale: f64, chosen: Option<Fault>) -> Kind {
             let all = chosen.map_or(attacks.attacks, |chosen| vec![chosen]);
             Kind::Attacks(Attacks { attacks: all, scale, ..attacks })
         }
-        Kind::Sweep(_) | Kind::Switching(_) => kind,
+        Kind::Switching(mut switching) => {
+            switching.attacks.retain(|attack| attack.is_none() || chosen.is_none() || *attack == chosen);
+            Kind::Switching(switching)
+        }
+        Kind::Sweep(_) => kind,
     }
 }
 

@@ -70,6 +70,7 @@ impl Comparison<'_> {
     /// How long everything takes, and what happens meanwhile: words of the command, and of the settings.
     fn how_long(&self) -> (String, String) {
         let scale = self.arguments.scale;
+        let chosen = self.arguments.fault.map_or_else(String::new, |fault| format!(" --fault {}", fault.name()));
         let (mut command, mut settings) = (String::new(), String::new());
         match &self.experiment.kind {
             Kind::Sweep(_) => {
@@ -86,13 +87,13 @@ impl Comparison<'_> {
                 }
                 settings += &format!("; {}", told(course));
             }
-            Kind::Switching(_) => settings += ", each switch in a cluster of its own",
+            Kind::Switching(_) => {
+                command += &chosen;
+                settings += ", each switch in a cluster of its own";
+            }
             Kind::Attacks(attacks) => {
                 let seconds = self.bench.seconds.as_secs_f64();
-                command += &format!(" --seconds {seconds} --scale {scale}");
-                if let Some(fault) = self.arguments.fault {
-                    command += &format!(" --fault {}", fault.name());
-                }
+                command += &format!(" --seconds {seconds} --scale {scale}{chosen}");
                 let Attacks { clients, f, attacks: all, .. } = attacks;
                 let of = |attack: &Fault| told(&attacks.course(*attack, self.bench.seconds));
                 let runs: Vec<_> = all.iter().map(of).collect();
