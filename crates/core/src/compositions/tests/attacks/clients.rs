@@ -23,7 +23,7 @@ use alloc::vec::Vec;
 use core::cell::Cell;
 
 /// The request without good MACs but for some replicas.
-fn spoilt(mut request: Request, good: &[usize]) -> Request {
+pub(super) fn spoilt(mut request: Request, good: &[usize]) -> Request {
     let tags = request.authentication.tags.iter().enumerate();
     let zero = Tag::from_bytes([0; 16]);
     request.authentication.tags = tags.map(|(id, tag)| if good.contains(&id) { tag } else { zero }).collect();

@@ -15,6 +15,7 @@ mod openings;
 mod reports;
 mod ring;
 mod ring_resilient;
+mod robust;
 mod switches;
 
 use crate::schedule::{Part, Protocol, Schedule};
