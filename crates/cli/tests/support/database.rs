@@ -6,7 +6,7 @@ use bezant_core::message::bundle::BUNDLE_OPERATIONS_MAX;
 use bezant_core::wire::Wire;
 use bezant_node::client::{Client, ClientOptions, connect};
 use bezant_node::config::ClusterConfig;
-use bezant_node::{keys, net};
+use bezant_node::keys;
 use bezant_sql::{Request, Response, Statement, Value};
 use bytes::Bytes;
 use std::fs::File;
@@ -47,7 +47,7 @@ impl Cluster {
             identity: config.identity_of(&Ed25519.public(&secret)).map(|identity| identity.id),
             identification: Bytes::new(),
             secret,
-            channel: net::Channel::Tls,
+            channel: config.channel.into(),
             connections: 1,
             sessions_per_connection: 1,
             bundle_operations_max: BUNDLE_OPERATIONS_MAX,
@@ -81,6 +81,11 @@ impl Cluster {
         BufReader::with_capacity(1, child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         let lies = line.strip_prefix(order).and_then(|rest| rest.strip_prefix(": ")?.trim_end().parse().ok());
         lies.unwrap_or_else(|| panic!("{line}"))
+    }
+
+    /// The process of a replica.
+    pub fn process(&self, replica: usize) -> u32 {
+        self.replicas[replica].as_ref().unwrap().0.id()
     }
 
     /// Waits until the slowest replica is as far as the others.

@@ -12,7 +12,7 @@ use crate::wire::Wire;
 use alloc::collections::BTreeMap;
 
 /// All of them together, bytes as on the wire.
-const ALL_MAX: Bounds = Bounds { number: 4_096, bytes: 32 << 20 };
+pub(crate) const ALL_MAX: Bounds = Bounds { number: 4_096, bytes: 32 << 20 };
 
 /// Those of one replica, or of one identity's clients.
 const PER_SENDER_MAX: Bounds = Bounds { number: 512, bytes: 4 << 20 };

@@ -33,5 +33,6 @@ mod switch;
 mod tests;
 
 pub(crate) use composite::Composite;
+pub(crate) use early::ALL_MAX as EARLY_MAX;
 pub use objection::objection;
 pub(crate) use running::Running;

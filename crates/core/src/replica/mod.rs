@@ -5,6 +5,9 @@
 //! recovery, and the report that `status` shows.
 
 mod checkpoints;
+mod memory;
+
+pub use memory::memory_max;
 
 use crate::auth::{Keyring, Signable};
 use crate::checkpoint::{ClaimedSnapshot, Evidence, Tree};
