@@ -17,7 +17,7 @@ const RULINGS_MIN: u64 = 8;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ClientAuth {
     /// A vector of MACs, one per replica, as published. A client whose vector is only partly valid can cost a view
-    /// (pbft-F20): for benchmarks and for comparison.
+    /// (pbft-F20), after which signatures are asked for until that is a while ago: for benchmarks and for comparison.
     Mac,
     /// MACs and a signature. The primary checks the signature before it orders; a backup accepts its MAC, failing
     /// that the signature, failing that f+1 PREPAREs of others. The default.

@@ -60,7 +60,7 @@ mod unanswered;
 mod whole;
 
 use crate::auth::Keyring;
-use crate::cluster::Cluster;
+use crate::cluster::{ClientAuth, Cluster};
 use crate::digest::Digest;
 use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, Sequence, Timestamp, View};
 use crate::joining::{CookieMessage, Credential};
@@ -82,6 +82,9 @@ pub use operation::{Answer, Completed, Completion, Read, Submit};
 
 /// The pause before a request is sent again grows by doubling, up to this factor of `Limits::client_retry`.
 const RETRY_DOUBLINGS_MAX: u32 = 4;
+
+/// For how many times `Limits::client_retry` a client signs, whatever the mode, after it had to ask again.
+const SIGNS_FOR: u64 = 64;
 
 /// A client's timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -118,6 +121,8 @@ pub struct Client {
     /// The view that the last replies named: where the primary is believed to be.
     view: View,
     last_timestamp: Timestamp,
+    /// Until when it signs although the mode does not ask for it.
+    signs_until: Instant,
     /// Which instance each replica says is active.
     active: BTreeMap<ReplicaId, InstanceId>,
     /// How long requests take in instances that may abort, smoothed.
@@ -148,6 +153,7 @@ impl Client {
             asked,
             view,
             last_timestamp: Timestamp(0),
+            signs_until: Instant(0),
             active: BTreeMap::new(),
             usual_latency: Duration(0),
             memory: ClientMemory::default(),
@@ -268,7 +274,20 @@ impl Client {
 
     fn request(&mut self, now: Instant, form: Form, operation: Bytes) -> Request {
         let timestamp = self.next_timestamp(now);
-        self.prove(self.compose(timestamp, form, operation))
+        let request = self.prove(self.compose(timestamp, form, operation));
+        if now < self.signs_until { self.signed(request) } else { request }
+    }
+
+    /// The same with a signature, if it is one to be ordered.
+    fn signed(&self, request: Request) -> Request {
+        let needs_none =
+            request.read_only || request.authentication.signature.is_some() || self.host_signs_it(&request);
+        if needs_none { request } else { request.sign(&self.keyring) }
+    }
+
+    /// Whether its host will sign it.
+    fn host_signs_it(&self, request: &Request) -> bool {
+        self.host_signs && request.lacks_signature(&self.cluster)
     }
 
     /// Adds this client's proof, but for a signature that its host adds.
@@ -450,6 +469,12 @@ impl Client {
             self.on_impatience(now, out);
         } else {
             out.step("Client 4");
+            if self.cluster.client_auth == ClientAuth::Mac {
+                self.signs_until = now + Duration(base.0.saturating_mul(SIGNS_FOR));
+            }
+            if now < self.signs_until && call.request.authentication.signature.is_none() {
+                call.request = call.request.clone().sign(&self.keyring);
+            }
             call.attempts += 1;
             call.retry_at = now + base.doubled(call.attempts.min(RETRY_DOUBLINGS_MAX), Duration(u64::MAX));
             out.send(Destination::Replicas, Message::Request(call.request.clone()));

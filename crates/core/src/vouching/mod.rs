@@ -39,10 +39,10 @@ impl Request {
         }
     }
 
-    /// Finds out whether the request is its client's, in the cheapest way that the mode allows: by MAC, or (where there
-    /// is one) by signature. The outcome is in [`Request::vouched`].
+    /// Finds out whether the request is its client's, in the cheapest way: by MAC, or (where there is one) by
+    /// signature, whatever the mode. The outcome is in [`Request::vouched`].
     pub fn vouch(&mut self, cluster: &Cluster, keyring: &Keyring) {
-        let is_signed = cluster.client_auth != ClientAuth::Mac && self.authentication.signature.is_some();
+        let is_signed = self.authentication.signature.is_some();
         if !self.vouch_by_mac(cluster, keyring) && is_signed && !self.is_system() {
             Self::vouch_signatures(core::iter::once(self), cluster, keyring);
         }
@@ -92,9 +92,7 @@ impl Batch {
     pub fn vouch(&mut self, cluster: &Cluster, keyring: &Keyring) {
         let open = self.inline_mut().filter_map(|request| (!request.vouch_by_mac(cluster, keyring)).then_some(request));
         let open: Vec<&mut Request> = open.collect();
-        if cluster.client_auth != ClientAuth::Mac && !open.is_empty() {
-            Request::vouch_signatures(open.into_iter(), cluster, keyring);
-        }
+        Request::vouch_signatures(open.into_iter(), cluster, keyring);
     }
 }
 

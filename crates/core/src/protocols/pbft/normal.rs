@@ -8,7 +8,7 @@ use super::{PbftRecord, PbftTimer};
 use crate::batch::{Batch, Entry, Ordered, Reference};
 use crate::cluster::ClientAuth;
 use crate::digest::Digest;
-use crate::ids::{ClientId, ReplicaId, Sequence};
+use crate::ids::{ClientId, IdentityId, ReplicaId, Sequence};
 use crate::message::{Request, Vouched};
 use crate::protocols::pool::is_for_primaries;
 use crate::protocols::total_order::{Delivery, OrderEffect, TotalOrder};
@@ -18,6 +18,10 @@ use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+
+/// For how many view time-outs after a view failed signatures are asked for in every mode: one more failed view in so
+/// many costs little.
+pub(super) const CAREFUL_TIMEOUTS: u64 = 32;
 
 impl Pbft {
     /// PBFT 1. A request arrives. Once its client has reason to complain, this replica watches that it is executed.
@@ -64,11 +68,29 @@ impl Pbft {
         }
     }
 
-    /// Checks the signature of the client's waiting request, in the modes that have one, and drops the request if it
+    /// Whether a request's MAC is not enough for it to be ordered. A view that failed may have done so because the MACs
+    /// of a client hold for some and not for others (pbft-F20); whoever asks again signs, and for a while after that
+    /// ([`crate::client`]), so signatures can be asked for until that is a while ago.
+    fn demands_signatures(&self, context: &Ctx<'_>) -> bool {
+        context.cluster.client_auth != ClientAuth::Mac || context.now < self.careful_until
+    }
+
+    /// The view has failed: from now on only what is signed is ordered, or watched, for a while.
+    pub(super) fn be_careful(&mut self, context: &mut Ctx<'_>) {
+        let view_timeout = context.cluster.limits.view_timeout.0;
+        self.careful_until = context.now + Duration(view_timeout.saturating_mul(CAREFUL_TIMEOUTS));
+        let watched: Vec<ClientId> = self.pool.iter_watched().map(|request| request.client).collect();
+        for client in watched.into_iter().filter(|client| client.identity != IdentityId::SYSTEM) {
+            self.verify_waiting(context, client);
+        }
+    }
+
+    /// Checks the signature of the client's waiting request, where there has to be one, and drops the request if it
     /// does not hold. Whether the request still waits.
     fn verify_waiting(&mut self, context: &mut Ctx<'_>, client: ClientId) -> bool {
+        let signed = self.demands_signatures(context);
         let Some(request) = self.pool.get_mut(client) else { return false };
-        if context.cluster.client_auth == ClientAuth::Mac {
+        if !signed {
             return true;
         }
         Request::vouch_signatures(core::iter::once(&mut *request), context.cluster, context.keyring);
@@ -89,10 +111,10 @@ impl Pbft {
             && self.has_place(context, self.next)
             && self.may_overlap(context)
         {
-            let hybrid = context.cluster.client_auth != ClientAuth::Mac;
+            let signed = self.demands_signatures(context);
             let (cluster, keyring) = (context.cluster, context.keyring);
             let requests = self.pool.next_batch(&context.cluster.limits, |batch| {
-                if hybrid {
+                if signed {
                     // A request that only its MAC for us vouches for could be refused by a backup: order none
                     // whose signature does not hold (pbft-F20).
                     Request::vouch_signatures(batch.iter_mut(), cluster, keyring);

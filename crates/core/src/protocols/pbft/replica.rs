@@ -98,6 +98,8 @@ pub struct Pbft {
     /// Whether no INIT was delivered yet. Nothing can be executed before, no checkpoint either, so batches without
     /// one could fill the window for ever.
     pub(super) awaits_init: bool,
+    /// Until when only signed requests are ordered, whatever the mode: a view has failed (pbft-F20).
+    pub(super) careful_until: Instant,
     /// What the primary is expected to be worth, in Aardvark.
     pub(super) watch: Option<Watch>,
 }
@@ -145,6 +147,7 @@ impl Pbft {
             logged_stable: None,
             // (abs-L3).
             awaits_init: number > InstanceId(1),
+            careful_until: Instant(0),
             watch: (part == Part::Backup(Order::Aardvark)).then(|| Watch::new(replicas.n())),
         }
     }

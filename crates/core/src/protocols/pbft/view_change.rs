@@ -42,7 +42,11 @@ impl Pbft {
         assert!(view > self.view || self.phase == Phase::Changing && view == self.view, "views only grow");
         context.step("PBFT 7");
         // Another primary gets longer. One that begins anew ([`Self::renew`]) has not failed.
-        self.attempts += u32::from(self.phase != Phase::Normal || view != self.renewed());
+        let has_failed = self.phase != Phase::Normal || view != self.renewed();
+        self.attempts += u32::from(has_failed);
+        if has_failed {
+            self.be_careful(context);
+        }
         self.view = view;
         self.phase = Phase::Changing;
         self.view_timer = None;

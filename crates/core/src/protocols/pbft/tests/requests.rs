@@ -6,6 +6,7 @@ use crate::batch::{Batch, Entry, Reference};
 use crate::cluster::{ClientAuth, Limits};
 use crate::ids::{InstanceId, Principal, Sequence, Timestamp, View};
 use crate::message::Request;
+use crate::protocols::pbft::normal::CAREFUL_TIMEOUTS;
 use crate::protocols::pbft::{PbftMessage, PrePrepare};
 use crate::registry::Message;
 use crate::rejection::Rejection;
@@ -13,6 +14,7 @@ use crate::service::Proposal;
 use crate::services::Counter;
 use crate::testing::net::{INSTANCE, Net, c, done, ordering, r};
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use bytes::Bytes;
 
 fn small_inline() -> Limits {
@@ -133,6 +135,29 @@ fn macs_for_the_primary_only_cost_a_view_in_mac_mode() {
     assert_eq!(net.views(), [1; 4]);
 }
 
+/// pbft-F20: after that everybody asks for signatures, and whoever had to ask again signs.
+#[test]
+fn a_client_with_partial_macs_costs_one_view_in_a_while() {
+    let mut net = Net::with(4, 2, ClientAuth::Mac, Limits::default());
+    let cost = |net: &mut Net, sum: u64| {
+        let primary = net.views()[1] as usize % 4;
+        for valid_for in [&[primary][..], &[(primary + 1) % 4, (primary + 2) % 4]] {
+            let liar = partial(net, 1, valid_for, false);
+            (0..4).for_each(|id| net.forge(c(1), r(id), liar.clone()));
+            net.settle();
+        }
+        if net.add(1).is_none() {
+            net.pass(10_000_000);
+            assert_eq!(net.completed.pop().map(|completed| completed.result), done(sum));
+        }
+        net.views()[1]
+    };
+    assert_eq!(cost(&mut net, 1), 1);
+    assert_eq!((2..10).map(|sum| cost(&mut net, sum)).collect::<Vec<_>>(), [1; 8]);
+    net.pass(CAREFUL_TIMEOUTS * Limits::default().view_timeout.0);
+    assert_eq!(cost(&mut net, 10), 2, "that is long ago");
+}
+
 /// pbft-F20: what f+1 backups vouch for by PREPARE, the others accept.
 #[test]
 fn a_backup_that_cannot_check_a_request_follows_f_plus_1_that_could() {
@@ -225,7 +250,7 @@ fn a_proposal_of_another_instance_means_nothing() {
 fn a_request_with_macs_for_nobody_is_refused() {
     let mut net = Net::new(4, Limits::default());
     let mut asked = request(&net, 0, 1, &Counter::add(1));
-    let tags: alloc::vec::Vec<Tag> = asked.authentication.tags.iter().collect();
+    let tags: Vec<Tag> = asked.authentication.tags.iter().collect();
     for (more, refused) in [(60, 1), (0, 1)] {
         let padded = tags.iter().copied().chain((0..more).map(|_| Tag::from_bytes([0; 16])));
         asked.authentication.tags = padded.collect::<Authenticator>();
@@ -247,7 +272,7 @@ fn proofs_are_checked_in_what_may_be_accepted_only() {
         let Principal::Client(client) = c(session) else { unreachable!() };
         let mut request = Request::new(INSTANCE, client, Timestamp(1), false, Bytes::new());
         let signature = Signature([1; 64]);
-        request.authentication.signature = Some(TreeSignature { signature, sides: 0, path: alloc::vec::Vec::new() });
+        request.authentication.signature = Some(TreeSignature { signature, sides: 0, path: Vec::new() });
         request
     };
     let [few, many] = [4, 5].map(|number| batch(net.now, (0..number).map(forged).collect()));
