@@ -4,7 +4,8 @@ use crate::auth::PublicKeys;
 use crate::ids::{IdentityId, Principal, ReplicaId};
 use crate::wire::WireError;
 use alloc::collections::BTreeMap;
-use core::fmt;
+use alloc::vec::Vec;
+use core::{fmt, mem};
 
 macro_rules! rejections {
     ($($(#[$doc:meta])* $name:ident => $label:literal),* $(,)?) => {
@@ -152,37 +153,69 @@ impl Account {
     }
 }
 
+/// Accounts and reasons that are kept until the host takes them.
+pub const RECENT_MAX: usize = 64;
+
 /// What was not accepted, by account: no more of them than the cluster file names parties, and one.
 #[derive(Clone, Debug, Default)]
-pub struct Rejections(BTreeMap<Account, RejectionCounts>);
+pub struct Rejections {
+    counts: BTreeMap<Account, RejectionCounts>,
+    /// What was rejected since the host took it last, each account and reason once; the first [`RECENT_MAX`].
+    recent: Vec<(Account, Rejection)>,
+}
 
 impl Rejections {
     /// Counts one more.
     pub fn add(&mut self, from: Principal, keys: &PublicKeys, reason: Rejection) {
-        self.0.entry(Account::of(from, keys)).or_default().add(reason);
+        let account = Account::of(from, keys);
+        self.counts.entry(account).or_default().add(reason);
+        if self.recent.len() < RECENT_MAX && !self.recent.contains(&(account, reason)) {
+            self.recent.push((account, reason));
+        }
+    }
+
+    /// What was rejected since this was asked last, for a host that wants to know what came of one frame. Each account
+    /// and reason once, and no more than [`RECENT_MAX`].
+    pub fn take_recent(&mut self) -> Vec<(Account, Rejection)> {
+        mem::take(&mut self.recent)
     }
 
     /// What is true between steps.
     pub(crate) fn check_invariants(&self, keys: &PublicKeys) {
-        assert!(self.0.len() <= keys.replicas.len() + keys.identities.len() + 1, "one account for each party");
+        assert!(self.recent.len() <= RECENT_MAX, "what the host does not take is bounded");
+        assert!(self.counts.len() <= keys.replicas.len() + keys.identities.len() + 1, "one account for each party");
         let is_known = |account: &Account| match account {
             Account::Replica(id) => usize::from(id.0) < keys.replicas.len(),
             Account::Clients(identity) => keys.identities.contains_key(identity),
             Account::Others => true,
         };
-        assert!(self.0.keys().all(is_known), "whoever the cluster file does not name shares an account");
-        assert!(self.0.values().all(|counts| counts.iter().next().is_some()), "an account has something on it");
+        assert!(self.counts.keys().all(is_known), "whoever the cluster file does not name shares an account");
+        assert!(self.counts.values().all(|counts| counts.iter().next().is_some()), "an account has something on it");
     }
 
     /// Every account with something on it.
     pub fn iter(&self) -> impl Iterator<Item = (Account, &RejectionCounts)> {
-        self.0.iter().map(|(account, counts)| (*account, counts))
+        self.counts.iter().map(|(account, counts)| (*account, counts))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_that_takes_nothing_costs_no_memory() {
+        let keys = PublicKeys { replicas: Vec::new(), identities: BTreeMap::new() };
+        let mut rejections = Rejections::default();
+        for number in 0..100 {
+            for reason in Rejection::ALL {
+                rejections.add(Principal::Replica(ReplicaId(number)), &keys, *reason);
+            }
+        }
+        let recent = rejections.take_recent();
+        assert_eq!((recent.len(), recent[1]), (RECENT_MAX, (Account::Replica(ReplicaId(0)), Rejection::ALL[1])));
+        assert!(rejections.take_recent().is_empty());
+    }
 
     /// What anybody on the way can bring about, or a client, blames no replica.
     #[test]

@@ -26,6 +26,7 @@ use crate::switching::{Amnesia, Recorded, Speaker, Surroundings};
 use crate::time::Instant;
 use crate::wire::Wire;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use bytes::Bytes;
 use core::convert::Infallible;
 use core::fmt;
@@ -173,6 +174,11 @@ impl<S: Service> Replica<S> {
     /// Counts something that the host itself did not accept, such as an oversized frame.
     pub fn reject(&mut self, from: Principal, reason: Rejection) {
         self.rejections.add(from, self.keyring.keys(), reason);
+    }
+
+    /// What was rejected since the host asked last: see [`Rejections::take_recent`].
+    pub fn recent_rejections(&mut self) -> Vec<(Account, Rejection)> {
+        self.rejections.take_recent()
     }
 
     /// Sizes and limits.
