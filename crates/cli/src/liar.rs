@@ -16,7 +16,7 @@ use bezant_core::ids::{Principal, ReplicaId};
 use bezant_core::machine::{Destination, Effect, Input, Machine, Outbox};
 use bezant_core::notice::{Notice, Report};
 use bezant_core::registry::{Incoming, Message, Record, ReplicaTimer};
-use bezant_core::rejection::Rejection;
+use bezant_core::rejection::{Account, Rejection};
 use bezant_core::replica::Replica;
 use bezant_core::service::Service;
 use bezant_core::time::{Duration, Instant};
@@ -315,6 +315,10 @@ impl<S: Service + 'static> Hosted for Liar<S> {
 
     fn reject(&mut self, from: Principal, reason: Rejection) {
         self.honest.reject(from, reason);
+    }
+
+    fn recent_rejections(&mut self) -> Vec<(Account, Rejection)> {
+        self.honest.recent_rejections()
     }
 
     fn keyring(&self) -> &Keyring {

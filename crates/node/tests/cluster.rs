@@ -107,7 +107,9 @@ impl Running {
     }
 
     fn kill(&mut self, id: usize) {
-        self.replicas[id].take().unwrap().kill().unwrap();
+        let replica = self.replicas[id].take().unwrap();
+        assert_calm(&replica);
+        replica.kill().unwrap();
     }
 
     /// Starts a replica again, from its disk; if it has none, as one that has lost its log.
@@ -143,6 +145,20 @@ impl Running {
     fn executed(&self, id: usize) -> u64 {
         self.replicas[id].as_ref().unwrap().status().report.executed.0
     }
+}
+
+/// Whatever such a cluster goes through, no correct replica and no correct client is held for one that is not.
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.replicas.iter().flatten().for_each(assert_calm);
+        }
+    }
+}
+
+fn assert_calm(replica: &ReplicaHandle) {
+    let net = replica.status().net;
+    assert_eq!((net.replicas.quarantines, net.clients.quarantines), (0, 0));
 }
 
 /// A log on a disk that takes nothing, until it fails for good.
@@ -217,7 +233,8 @@ fn survives_a_crash_and_a_restart(auth: ClientAuth, channel: Channel) {
         increment(&client, 100);
         running.executed(2) + 200 > running.executed(0)
     });
-    for handle in running.replicas.into_iter().flatten() {
+    for handle in std::mem::take(&mut running.replicas).into_iter().flatten() {
+        assert_calm(&handle);
         handle.stop().unwrap();
     }
 }

@@ -1,5 +1,6 @@
 //! `bezant status`: how every replica is, and who is at fault.
 
+mod quarantine;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -278,6 +279,9 @@ impl Overview {
                 text += &format!("Replica {replica} had another state than the others {times}: see `diff`.\n");
             }
         }
+        for row in &self.rows {
+            text += &row.account.as_ref().map_or_else(|_| String::new(), |it| quarantine::told(row.member.replica, it));
+        }
         if let Some((count, last)) = self.disputed() {
             let requests = if count == 1 { "One request was".into() } else { format!("{count} requests were") };
             text += &format!(
@@ -432,6 +436,7 @@ impl Row {
                     fields[shown] = account["report"][name].clone();
                 }
                 fields["divergences"] = account["divergences"].clone();
+                fields["quarantined"] = account["quarantined"].clone();
                 fields["ready"] = account["ready"].clone();
                 fields["not_ready"] = account["not_ready"].clone();
             }

@@ -33,7 +33,7 @@ pub use metrics::{METRICS, Metric, MetricKind};
 pub use server::{AdminServer, serve};
 
 use crate::divergence::Archive;
-use crate::net::{CloseReason, ServiceBuild};
+use crate::net::{CloseReason, Quarantine, ServiceBuild};
 use crate::replica::{PeerStatus, Shelf, Stall, Status};
 use bezant_core::digest::Digest;
 use bezant_core::ids::ReplicaId;
@@ -100,6 +100,14 @@ pub struct RuntimeMetrics {
     pub connections_refused: u64,
     /// Connections for which no handshake was begun: closed already, or from where too many handshakes had failed.
     pub connections_turned_away: u64,
+    /// Replicas in quarantine, now.
+    pub quarantined_peers: u64,
+    /// Clients in quarantine, now; one more while all are whom nobody knows.
+    pub quarantined_clients: u64,
+    /// Quarantines of replicas that have begun.
+    pub quarantines_peers: u64,
+    /// Quarantines of clients that have begun.
+    pub quarantines_clients: u64,
     /// Calls of fdatasync on the log.
     pub fsyncs: u64,
     /// Bytes of records written to the log.
@@ -129,6 +137,8 @@ pub struct Published {
     pub connected: Vec<ReplicaId>,
     /// Those with which it has none because one side refused the other, and why.
     pub refused: Vec<(ReplicaId, CloseReason)>,
+    /// Whom it holds in quarantine.
+    pub quarantined: Vec<Quarantine>,
     /// When this was published; `None`: the replica has not started yet.
     pub updated: Option<Instant>,
 }
@@ -212,6 +222,10 @@ impl From<&Status> for Published {
             connections_clients: net.clients.connections,
             connections_refused: net.refused.values().sum(),
             connections_turned_away: net.turned_away,
+            quarantined_peers: net.replicas.quarantined,
+            quarantined_clients: net.clients.quarantined,
+            quarantines_peers: net.replicas.quarantines,
+            quarantines_clients: net.clients.quarantines,
             fsyncs: status.syncs,
             log_bytes: status.log_bytes,
             macs_made: counters.macs_made.get(),
@@ -225,7 +239,8 @@ impl From<&Status> for Published {
         let refusal = |peer: &PeerStatus| Some((peer.replica, peer.last_end.filter(CloseReason::is_refusal)?));
         let refused = apart.filter_map(refusal).collect();
         let (report, log) = (status.report.clone(), status.stall.clone());
-        Self { report, runtime, log, connected, refused, updated: status.updated }
+        let quarantined = status.quarantined.clone();
+        Self { report, runtime, log, connected, refused, quarantined, updated: status.updated }
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::{Sample, health};
 use crate::keys::to_hex;
-use crate::net::CloseReason;
+use crate::net::{CloseReason, Quarantine};
 use crate::replica::Stall;
-use bezant_core::ids::ReplicaId;
+use bezant_core::ids::{Principal, ReplicaId};
 use bezant_core::notice::{Alarm, Pace, Report};
 use bezant_core::rejection::Account;
 use serde_json::{Value, json};
@@ -33,12 +33,27 @@ pub(super) fn render(sample: &Sample) -> Value {
         "not_ready": why,
         "connected": published.connected.iter().map(|replica| replica.0).collect::<Vec<_>>(),
         "refused": published.refused.iter().map(refused).collect::<Vec<_>>(),
+        "quarantined": published.quarantined.iter().map(quarantined).collect::<Vec<_>>(),
         "divergences": sample.divergences,
         "log_full": matches!(published.log, Some(Stall::Full(_))),
         "log_failure": published.log.as_ref().map(ToString::to_string),
         "report": report(&published.report),
         "runtime": runtime(sample),
     })
+}
+
+/// Somebody who is read last and little. A liar could say so of anybody.
+fn quarantined(quarantine: &Quarantine) -> Value {
+    let Quarantine { party, since, cause } = quarantine;
+    let (replica, client, key) = match party {
+        Some(Principal::Replica(replica)) => (Some(replica.0), None, None),
+        Some(Principal::Client(client)) => (None, Some(client.identity.0), None),
+        Some(Principal::Key(key)) => (None, None, Some(to_hex(&key.0))),
+        None => (None, None, None),
+    };
+    let for_ms = since.elapsed().as_millis() as u64;
+    json!({ "replica": replica, "client": client, "key": key, "for_ms": for_ms, "cause": cause.label(),
+        "text": cause.to_string() })
 }
 
 /// A link that one side does not want.
@@ -123,6 +138,8 @@ fn runtime(sample: &Sample) -> Value {
         "connections_clients": runtime.connections_clients,
         "connections_refused": runtime.connections_refused,
         "connections_turned_away": runtime.connections_turned_away,
+        "quarantines_peers": runtime.quarantines_peers,
+        "quarantines_clients": runtime.quarantines_clients,
         "fsyncs": runtime.fsyncs,
         "log_bytes": runtime.log_bytes,
         "macs_made": runtime.macs_made,

@@ -1,8 +1,8 @@
 //! What the admin port answers, to whom, and that it cannot be held up.
 
 use super::*;
-use crate::net::LinkRefusal;
-use bezant_core::ids::{IdentityId, Sequence, View};
+use crate::net::{Cause, LinkRefusal};
+use bezant_core::ids::{IdentityId, Principal, Sequence, View};
 use bezant_core::notice::{Alarm, Pace, Suspect};
 use bezant_core::rejection::{Account, Rejection, RejectionCounts};
 use std::collections::BTreeSet;
@@ -60,10 +60,13 @@ fn published() -> Published {
         ring_alarm: Some(Alarm { pace: Pace::Slow, suspect: Some(suspect) }),
         ..Report::default()
     };
-    let runtime = RuntimeMetrics { client_bytes_in: 99, cpu_us: 1_500_000, ..RuntimeMetrics::default() };
+    let runtime =
+        RuntimeMetrics { client_bytes_in: 99, quarantined_peers: 1, cpu_us: 1_500_000, ..RuntimeMetrics::default() };
     let connected = vec![ReplicaId(0), ReplicaId(3)];
     let refused = vec![(ReplicaId(1), CloseReason::Refused(LinkRefusal::ForeignCluster))];
-    Published { report, runtime, log: None, connected, refused, updated: Some(Instant::now()) }
+    let (party, cause) = (Some(Principal::Replica(ReplicaId(1))), Cause::FailedVerifications);
+    let quarantined = vec![Quarantine { party, since: Instant::now(), cause }];
+    Published { report, runtime, log: None, connected, refused, quarantined, updated: Some(Instant::now()) }
 }
 
 fn start(show: &Show) -> AdminServer {
@@ -107,6 +110,7 @@ fn metrics_are_prometheus_text() {
         "bezant_replica_suspicions_total{replica=\"1\",reason=\"equivocation\"} 5",
         "bezant_replica_slow_ring_flag{from=\"1\",to=\"2\"} 1",
         "bezant_net_received_bytes_total{peer=\"client\"} 99",
+        "bezant_net_quarantined_peers{peer=\"replica\"} 1",
         "bezant_process_cpu_seconds_total 1.5",
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
@@ -168,6 +172,8 @@ fn status_is_json() {
     assert_eq!(code, 200);
     assert_eq!(status["replica"], 2);
     assert_eq!(status["ready"], true);
+    let quarantine = &status["quarantined"][0];
+    assert_eq!((&quarantine["replica"], &quarantine["cause"]), (&1.into(), &"failed_verifications".into()));
     assert_eq!(status["checkpoint_interval"], 128);
     assert_eq!(status["report"]["executed"], 120);
     assert_eq!(status["report"]["stable_root"], "0".repeat(64));

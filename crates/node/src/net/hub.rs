@@ -3,11 +3,15 @@
 //! A pass is one [`Hub::poll`], then [`Hub::next_event`] until it returns `None`, then one [`Hub::flush`]. In a
 //! pass every readable link is visited once, replicas first, each up to its share ([`super::PASS_BYTES_MAX`],
 //! [`super::PASS_FRAMES_MAX`], [`super::PASS_MS_MAX`]); what is left over stays scheduled for the next pass. All
-//! clients together have the share of one replica, and take turns.
+//! clients together have the share of one replica, and take turns. Last comes whoever is in quarantine, with less
+//! ([`rations`]): the owner says what each frame was worth ([`Hub::judge`]).
 
 mod accept;
+mod account;
 mod debt;
 mod pass;
+mod quarantine;
+mod rations;
 mod read;
 mod rest;
 mod share;
@@ -31,6 +35,8 @@ use bytes::Bytes;
 use debt::Debts;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Poll, Token, Waker};
+use rations::Rations;
+pub use rations::{Cause, Quarantine};
 use shares::Shares;
 use std::collections::VecDeque;
 use std::io;
@@ -123,6 +129,8 @@ struct Visit {
     bytes_left: usize,
     frames_left: usize,
     until: Instant,
+    /// Its peer is in quarantine.
+    rationed: bool,
 }
 
 /// See the [module](self).
@@ -140,10 +148,10 @@ pub struct Hub {
     free: Vec<u32>,
     generation: u32,
     events: VecDeque<Event>,
-    /// Links to be read, in turn: replicas, clients.
-    queues: [VecDeque<u32>; 2],
+    /// Links to be read, in turn.
+    queues: [VecDeque<u32>; QUEUES],
     /// Links of each queue still to be visited in this pass.
-    visits_left: [usize; 2],
+    visits_left: [usize; QUEUES],
     /// What is left for all clients in this pass.
     client_bytes_left: usize,
     client_frames_left: usize,
@@ -159,6 +167,9 @@ pub struct Hub {
     sealed: Vec<u8>,
     shares: Shares,
     debts: Debts,
+    rations: Rations,
+    /// Frames in both directions, as of the last look.
+    frames_before: u64,
     /// When this pass began.
     now: Instant,
     /// When links are looked at again.
@@ -166,8 +177,14 @@ pub struct Hub {
     metrics: NetMetrics,
 }
 
+/// Queues, in the order in which they are read.
+const QUEUES: usize = 4;
 const REPLICAS: usize = 0;
 const CLIENTS: usize = 1;
+/// Replicas in quarantine.
+const RATIONED_REPLICAS: usize = 2;
+/// Clients in quarantine.
+const RATIONED_CLIENTS: usize = 3;
 
 fn class(metrics: &mut NetMetrics, client: bool) -> &mut Traffic {
     if client { &mut metrics.clients } else { &mut metrics.replicas }
@@ -199,8 +216,8 @@ impl Hub {
             free: Vec::new(),
             generation: 0,
             events: VecDeque::new(),
-            queues: [VecDeque::new(), VecDeque::new()],
-            visits_left: [0; 2],
+            queues: [const { VecDeque::new() }; QUEUES],
+            visits_left: [0; QUEUES],
             client_bytes_left: 0,
             client_frames_left: 0,
             clients_until: None,
@@ -212,6 +229,8 @@ impl Hub {
             sealed: Vec::new(),
             shares: Shares::default(),
             debts: Debts::default(),
+            rations: Rations::default(),
+            frames_before: 0,
             now: Instant::now(),
             look_at: Instant::now(),
             metrics: NetMetrics::default(),
@@ -280,7 +299,7 @@ impl Hub {
         let Some(link) = self.links[index as usize].as_mut() else { return };
         if !link.queued {
             link.queued = true;
-            let queue = if link.is_client_class() { CLIENTS } else { REPLICAS };
+            let queue = self.queue_of(index);
             self.queues[queue].push_back(index);
         }
     }

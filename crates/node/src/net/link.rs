@@ -78,6 +78,8 @@ pub(super) struct Link {
     pub(super) writable: bool,
     /// What the hub has counted of this link's buffers.
     pub(super) accounted: usize,
+    /// Frames that have come since the last look.
+    pub(super) frames: u64,
     /// Whether the other side is still there.
     pub(super) watch: Watch,
     pub(super) pace: Pace,
@@ -114,6 +116,7 @@ impl Link {
             connected,
             writable: connected,
             accounted: 0,
+            frames: 0,
             watch: Watch::default(),
             pace: Pace::default(),
             input: FrameBuffer::default(),

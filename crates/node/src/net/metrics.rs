@@ -18,6 +18,10 @@ pub struct Traffic {
     pub frames_dropped: u64,
     /// Authenticated connections now.
     pub connections: u64,
+    /// Those in quarantine now: replicas; clients, all of them together counted as one more.
+    pub quarantined: u64,
+    /// Quarantines that have begun.
+    pub quarantines: u64,
 }
 
 /// Everything counted by one hub since it began.

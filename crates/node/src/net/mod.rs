@@ -12,6 +12,7 @@
 //! | how is it hidden from others? | `tls` |
 //! | does the other side still hear? | `watch` |
 //! | which socket next, and for how long? | `hub` |
+//! | what was a frame worth? | `worth` |
 //! | who connects to whom, and when again? | [`dialer`] |
 //! | who was refused, and why? | `refusals` |
 //!
@@ -19,8 +20,9 @@
 //! itself holds) and lives [`HANDSHAKE_SECONDS_MAX`] seconds. There are at most [`UNAUTHENTICATED_MAX`] of them per
 //! port, and the newest pushes the oldest out after a second. Connections that come to nothing, however many, cost a
 //! part of a core that has a bound (`hub/debt.rs`). A flooding client shares with all other clients what one replica
-//! gets alone. When all places for clients are taken, or all their buffers full, whoever has the most gives way, and a
-//! frame that has begun has to go on. A peer that never reads fills its own queue and loses frames (a replica: the
+//! gets alone. Whoever sends what is of no use, replica or client, is read last and little (`hub/rations.rs`). When all
+//! places for clients are taken, or all their buffers full, whoever has the most gives way, and a frame that has begun
+//! has to go on. A peer that never reads fills its own queue and loses frames (a replica: the
 //! protocol sends again) or its connection (a client). A link that is silent although it was spoken to is asked,
 //! closed, and dialled anew.
 
@@ -38,17 +40,19 @@ mod port;
 mod refusals;
 mod tls;
 mod watch;
+mod worth;
 
 pub use clock::Clock;
 pub use close_reason::CloseReason;
 pub use dialer::{Dialer, Target};
 pub use handshake::{LinkRefusal, Peer, ServiceBuild};
-pub use hub::{Bounds, Channel, Event, Hub, HubOptions};
+pub use hub::{Bounds, Cause, Channel, Event, Hub, HubOptions, Quarantine};
 pub use link::LinkId;
 pub use metrics::{NetMetrics, Traffic};
 pub use output::Lane;
 pub use port::Port;
 pub use refusals::{REFUSED_ADDRESSES_MAX, Refusals, Refused};
+pub use worth::Worth;
 
 use bezant_core::wire::FRAME_BYTES_MAX;
 

@@ -1,18 +1,20 @@
 //! The loop that carries out what a replica's machine decides.
 
 use super::routes::Routes;
+use super::status::QUARANTINED_SHOWN_MAX;
 use super::{CpuTime, Durability, Hosted, PeerStatus, ReplicaError, ReplicaOptions, Shelf, Stall, Status};
 use crate::net::clock::{Clock, until};
-use crate::net::{CloseReason, Event, Hub, HubOptions, Lane, LinkId, Port};
+use crate::net::{CloseReason, Event, Hub, HubOptions, Lane, LinkId, Peer, Port, Worth};
 use bezant_core::auth::Tag;
 use bezant_core::ids::{Principal, ReplicaId};
 use bezant_core::machine::hold_back::{HoldBack, Leaving};
 use bezant_core::machine::{Destination, Effect, Input, Machine, Outbox};
 use bezant_core::notice::Notice;
 use bezant_core::registry::Message;
-use bezant_core::rejection::Rejection;
+use bezant_core::rejection::{Account, Rejection};
 use bezant_core::time::{Duration, Instant};
 use bezant_core::wire::Rope;
+use bytes::Bytes;
 use mio::Waker;
 use std::collections::BTreeMap;
 use std::io;
@@ -207,11 +209,7 @@ impl<R: Hosted> Host<R> {
 
     fn on_event(&mut self, event: Event) {
         match event {
-            Event::Frame(_, peer, frame) => {
-                if let Some(incoming) = self.machine.open(frame, peer.principal()) {
-                    self.step(Input::Message(incoming));
-                }
-            }
+            Event::Frame(_, peer, frame) => self.on_frame(peer, frame),
             Event::Up(link, peer) => self.parts.routes.on_up(link, peer, &mut self.parts.hub),
             Event::Down(link, reason) => {
                 let whose = self.parts.routes.on_down(link, reason, self.now);
@@ -220,6 +218,20 @@ impl<R: Hosted> Host<R> {
                 }
             }
         }
+    }
+
+    /// What is rejected of it under its sender's own account, the sender is charged for.
+    fn on_frame(&mut self, peer: Peer, frame: Bytes) {
+        let bytes = frame.len();
+        // Of no frame: a timer's, or the end of a pass.
+        drop(self.machine.recent_rejections());
+        if let Some(incoming) = self.machine.open(frame, peer.principal()) {
+            self.step(Input::Message(incoming));
+        }
+        let rejected = self.machine.recent_rejections();
+        let account = (!rejected.is_empty()).then(|| Account::of(peer.principal(), self.machine.keyring().keys()));
+        let its = rejected.into_iter().filter(|(of, _)| Some(*of) == account);
+        self.parts.hub.judge(peer, bytes, Worth::of(its.map(|(_, reason)| reason), peer.is_client()));
     }
 
     /// Each timer at most once per pass, even if it is set again for a time that has passed.
@@ -340,6 +352,7 @@ impl<R: Hosted> Host<R> {
         let status = Status {
             report: self.machine.report(),
             net: self.parts.hub.metrics().clone(),
+            quarantined: self.parts.hub.quarantined().take(QUARANTINED_SHOWN_MAX).collect(),
             peers: self.parts.routes.peers().map(peer).collect(),
             counters: self.machine.keyring().counters().clone(),
             passes: self.passes,
@@ -370,7 +383,6 @@ mod tests {
     use bezant_core::ids::{InstanceId, Sequence, View};
     use bezant_core::notice::Report;
     use bezant_core::registry::{Incoming, Record, SnapshotRecord};
-    use bytes::Bytes;
     use std::net::{SocketAddr, TcpListener};
     use std::sync::atomic::AtomicBool;
 

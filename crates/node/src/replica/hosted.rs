@@ -6,7 +6,7 @@ use bezant_core::ids::Principal;
 use bezant_core::machine::Machine;
 use bezant_core::notice::{Notice, Report};
 use bezant_core::registry::{Incoming, Message, Record};
-use bezant_core::rejection::Rejection;
+use bezant_core::rejection::{Account, Rejection};
 use bezant_core::replica::Replica;
 use bezant_core::service::Service;
 use bytes::Bytes;
@@ -18,6 +18,10 @@ pub trait Hosted: Machine<Incoming = Incoming, Outgoing = Message, Notice = Noti
     fn open(&mut self, frame: Bytes, from: Principal) -> Option<Incoming>;
     /// Counts something that the loop itself did not accept, such as an oversized frame.
     fn reject(&mut self, _from: Principal, _reason: Rejection) {}
+    /// What was rejected since this was asked last.
+    fn recent_rejections(&mut self) -> Vec<(Account, Rejection)> {
+        Vec::new()
+    }
     /// The keys with which outgoing messages are sealed.
     fn keyring(&self) -> &Keyring;
     /// The machine's view of itself.
@@ -35,6 +39,10 @@ impl<S: Service + 'static> Hosted for Replica<S> {
 
     fn reject(&mut self, from: Principal, reason: Rejection) {
         self.reject(from, reason);
+    }
+
+    fn recent_rejections(&mut self) -> Vec<(Account, Rejection)> {
+        self.recent_rejections()
     }
 
     fn keyring(&self) -> &Keyring {

@@ -21,7 +21,7 @@ pub use hosted::Hosted;
 pub use memory::memory_max;
 pub use options::ReplicaOptions;
 pub use shelf::{Shelf, Shown};
-pub use status::{CpuTime, PeerStatus, Status};
+pub use status::{CpuTime, PeerStatus, QUARANTINED_SHOWN_MAX, Status};
 
 use host::{Host, KILL, RUN, STOP};
 use mio::Waker;

@@ -1,12 +1,15 @@
 //! What a replica publishes about itself, for the admin port, `status` and benchmarks.
 
 use super::Stall;
-use crate::net::NetMetrics;
+use crate::net::{NetMetrics, Quarantine};
 use bezant_core::auth::Counters;
 use bezant_core::ids::ReplicaId;
 use bezant_core::notice::Report;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
+
+/// How many are shown that are in quarantine: clients may be any number.
+pub const QUARANTINED_SHOWN_MAX: usize = 64;
 
 /// Processor time used so far, user and system together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,6 +49,8 @@ pub struct Status {
     pub report: Report,
     /// What its network layer counted.
     pub net: NetMetrics,
+    /// Who is read last and little, the first [`QUARANTINED_SHOWN_MAX`]: replicas, and then clients.
+    pub quarantined: Vec<Quarantine>,
     /// The links to the others.
     pub peers: Vec<PeerStatus>,
     /// Authentication operations of the protocol; those of handshakes are not in it.

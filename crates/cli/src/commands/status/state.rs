@@ -203,7 +203,7 @@ fn failing<'a>(account: &'a Value, check: &str) -> Option<&'a str> {
 }
 
 /// A replica's own words, fit for a terminal.
-fn words(said: &str) -> String {
+pub(super) fn words(said: &str) -> String {
     let shown: String = said.chars().take(WORDS_SHOWN_MAX).collect();
     output::printable(shown.as_bytes())
 }

@@ -8,6 +8,7 @@
 //!
 //! A handshake that ends well costs nothing here: any number of clients may come back at once.
 
+use super::account::Account;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -22,20 +23,6 @@ const FAILED_OF_ONE: Duration = Duration::from_millis(20);
 /// give way.
 pub(super) const ADDRESSES_MAX: usize = 256;
 
-/// One account: when it will be paid off.
-#[derive(Clone, Copy, Debug, Default)]
-struct Account(Option<Instant>);
-
-impl Account {
-    fn charge(&mut self, price: Duration, now: Instant) {
-        self.0 = Some(self.0.map_or(now, |until| until.max(now)) + price);
-    }
-
-    fn is_overdrawn(self, now: Instant) -> bool {
-        self.0.is_some_and(|until| until > now + CREDIT)
-    }
-}
-
 /// See the [module](self). Whatever comes, it holds [`ADDRESSES_MAX`] addresses of each kind.
 #[derive(Debug, Default)]
 pub(super) struct Debts {
@@ -47,15 +34,15 @@ pub(super) struct Debts {
 impl Debts {
     /// Whether somebody from this address may begin a handshake.
     pub(super) fn lets_in(&self, from: IpAddr, now: Instant) -> bool {
-        let own = self.by_address.get(&from).is_some_and(|account| account.is_overdrawn(now));
-        !own && (!self.failed.is_overdrawn(now) || self.known.contains_key(&from))
+        let own = self.by_address.get(&from).is_some_and(|account| account.owes(now) > CREDIT);
+        !own && (self.failed.owes(now) <= CREDIT || self.known.contains_key(&from))
     }
 
     /// A handshake ended, and nobody knows who it was.
     pub(super) fn failed(&mut self, from: IpAddr, now: Instant) {
         self.failed.charge(FAILED, now);
         self.by_address.entry(from).or_default().charge(FAILED_OF_ONE, now);
-        forget_least(&mut self.by_address, |account| account.0);
+        forget_least(&mut self.by_address, |account| account.owes(now));
     }
 
     /// Somebody has proved who it is.

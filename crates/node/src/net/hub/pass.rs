@@ -36,15 +36,15 @@ impl Hub {
         for listener in 0..self.listeners.len() {
             self.accept(listener);
         }
-        self.visits_left = [self.queues[REPLICAS].len(), self.queues[CLIENTS].len()];
+        self.visits_left = std::array::from_fn(|queue| self.queues[queue].len());
         self.client_bytes_left = PASS_BYTES_MAX;
         self.client_frames_left = PASS_FRAMES_MAX;
         self.clients_until = None;
         Ok(())
     }
 
-    fn shortest(&self, timeout: Option<Duration>, now: Instant) -> Option<Duration> {
-        let busy = !self.events.is_empty() || self.queues.iter().any(|queue| !queue.is_empty());
+    fn shortest(&mut self, timeout: Option<Duration>, now: Instant) -> Option<Duration> {
+        let busy = !self.events.is_empty() || [REPLICAS, CLIENTS].iter().any(|queue| !self.queues[*queue].is_empty());
         if busy || self.listeners.iter().any(|listener| listener.acceptable && listener.rest_until.is_none()) {
             return Some(Duration::ZERO);
         }
@@ -61,7 +61,7 @@ impl Hub {
             .min()
             .map(|at| at.saturating_duration_since(now) + Duration::from_millis(1));
         let rested = self.resting.iter().map(|(until, _)| until.saturating_duration_since(now)).min();
-        let wait = wait.into_iter().chain(rested).min();
+        let wait = wait.into_iter().chain(rested).chain(self.until_a_ration(now)).min();
         match (timeout, wait) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),

@@ -4,8 +4,9 @@ use super::super::close_reason::CloseReason;
 use super::super::handshake::{Handshake, LinkRefusal, Peer, Progress};
 use super::super::link::{LinkId, ReadOutcome, State};
 use super::super::watch::is_for_the_link;
+use super::super::worth::Worth;
 use super::super::{CLIENT_PASS_BYTES_MAX, PASS_BYTES_MAX, PASS_FRAMES_MAX, PASS_MS_MAX};
-use super::{CLIENTS, Event, Hub, REPLICAS, Visit, class};
+use super::{CLIENTS, Event, Hub, QUEUES, RATIONED_CLIENTS, RATIONED_REPLICAS, REPLICAS, Visit, class};
 use bytes::Bytes;
 use std::time::{Duration, Instant};
 
@@ -27,28 +28,43 @@ impl Hub {
     }
 
     fn begin_visit(&mut self) -> Option<Visit> {
-        for queue in [REPLICAS, CLIENTS] {
-            if queue == CLIENTS && (self.client_bytes_left == 0 || self.client_frames_left == 0) {
-                return None;
-            }
-            while self.visits_left[queue] > 0 {
+        for queue in 0..QUEUES {
+            while self.visits_left[queue] > 0 && self.has_left(queue) {
                 self.visits_left[queue] -= 1;
                 let index = self.queues[queue].pop_front()?;
                 let Some(link) = self.links[index as usize].as_mut().filter(|link| link.queued) else { continue };
                 link.queued = false;
-                let (bytes_left, frames_left) = if queue == CLIENTS {
-                    (self.client_bytes_left.min(CLIENT_PASS_BYTES_MAX), self.client_frames_left)
-                } else {
-                    (PASS_BYTES_MAX, PASS_FRAMES_MAX)
-                };
-                let end = || Instant::now() + Duration::from_millis(PASS_MS_MAX);
-                let until = if queue == CLIENTS { *self.clients_until.get_or_insert_with(end) } else { end() };
-                let visit = Visit { index, bytes_left, frames_left, until };
-                self.visit = Some(visit);
-                return Some(visit);
+                // A quarantine has begun or ended since it was queued: the next pass reads it in its place.
+                let visit = (self.queue_of(index) == queue).then(|| self.visit_of(queue, index)).flatten();
+                if visit.is_none() {
+                    self.enqueue(index);
+                    continue;
+                }
+                self.visit = visit;
+                return visit;
             }
         }
         None
+    }
+
+    /// Whether clients have a share of this pass left, if these are clients.
+    const fn has_left(&self, queue: usize) -> bool {
+        queue != CLIENTS || (self.client_bytes_left > 0 && self.client_frames_left > 0)
+    }
+
+    /// A visit of a link that is in this queue. `None`: there is nothing left for it.
+    fn visit_of(&mut self, queue: usize, index: u32) -> Option<Visit> {
+        let rationed = queue == RATIONED_REPLICAS || queue == RATIONED_CLIENTS;
+        let (bytes_left, frames_left) = match queue {
+            REPLICAS => (PASS_BYTES_MAX, PASS_FRAMES_MAX),
+            CLIENTS => (self.client_bytes_left.min(CLIENT_PASS_BYTES_MAX), self.client_frames_left),
+            _ => self.ration_of(index)?,
+        };
+        let end = || Instant::now() + Duration::from_millis(PASS_MS_MAX);
+        let until = if queue == CLIENTS { *self.clients_until.get_or_insert_with(end) } else { end() };
+        // Each in turn: the ration is that of all such clients.
+        let frames_left = if queue == RATIONED_CLIENTS { 1 } else { frames_left };
+        Some(Visit { index, bytes_left, frames_left, until, rationed })
     }
 
     /// One frame or one read of the visited link.
@@ -62,16 +78,19 @@ impl Hub {
         match frame {
             Ok(Some(frame)) => {
                 visit.frames_left -= 1;
+                link.frames += 1;
+                let id = LinkId { index: visit.index, generation: link.generation };
+                let peer = link.peer();
                 let is_late = Instant::now() >= visit.until;
                 if is_late {
                     visit.frames_left = 0;
                 }
-                if client {
+                if visit.rationed {
+                    self.take_ration(visit.index, 0, 1);
+                } else if client {
                     self.client_frames_left = if is_late { 0 } else { self.client_frames_left.saturating_sub(1) };
                 }
                 self.visit = (visit.frames_left > 0).then_some(visit);
-                let id = LinkId { index: visit.index, generation: link.generation };
-                let peer = link.peer();
                 if self.visit.is_none() {
                     self.enqueue(visit.index);
                 }
@@ -91,7 +110,10 @@ impl Hub {
                 };
             }
             Ok(None) => self.read_more(visit, client),
-            Err(_) if link.peer().is_some() => self.close(visit.index, CloseReason::Oversized),
+            Err(_) if let Some(peer) = link.peer() => {
+                self.judge(peer, 0, Worth::Failed);
+                self.close(visit.index, CloseReason::Oversized);
+            }
             Err(_) => self.refuse(visit.index, LinkRefusal::NotBezant, &Handshake::refuse(LinkRefusal::NotBezant)),
         }
         None
@@ -111,10 +133,12 @@ impl Hub {
         match link.read(&mut self.gulp, &mut self.sealed) {
             ReadOutcome::Some(count) => {
                 visit.bytes_left = visit.bytes_left.saturating_sub(count);
-                if client {
+                link.watch.heard(count);
+                if visit.rationed {
+                    self.take_ration(visit.index, count, 0);
+                } else if client {
                     self.client_bytes_left = self.client_bytes_left.saturating_sub(count);
                 }
-                link.watch.heard(count);
                 self.rest_if_slow(visit.index, count);
                 class(&mut self.metrics, client).bytes_in += count as u64;
                 self.visit = Some(visit);

@@ -1,5 +1,7 @@
 //! Links that die in silence, buffers that are full, and TLS from somebody who does not mean well; over loopback.
 
+mod quarantine;
+
 use super::super::handshake::LinkRefusal;
 use super::super::output::Lane;
 use super::super::tls::testing::Raw;

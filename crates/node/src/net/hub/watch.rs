@@ -21,6 +21,7 @@ impl Hub {
             return;
         }
         self.look_at = self.now + LOOK_INTERVAL;
+        self.look_at_quarantines();
         for index in 0..self.links.len() as u32 {
             match self.links[index as usize].as_mut().map_or(Verdict::Well, |link| verdict(link, self.now)) {
                 Verdict::Well => {}

@@ -1,0 +1,117 @@
+//! Keeps those in quarantine who send what is of no use: see [`super::rations`].
+
+use super::super::handshake::Peer;
+use super::super::link::Link;
+use super::super::worth::Worth;
+use super::rations::{Change, Quarantine};
+use super::{CLIENTS, Hub, RATIONED_CLIENTS, RATIONED_REPLICAS, REPLICAS, class};
+use bezant_core::ids::Principal;
+use std::time::{Duration, Instant};
+
+impl Hub {
+    /// Says what a frame of so many bytes was worth: the last one that [`Hub::next_event`] gave. Whoever sends too much
+    /// that is of no use is read last, and little, for a while.
+    pub fn judge(&mut self, from: Peer, bytes: usize, worth: Worth) {
+        let begun = self.rations.judge(from, bytes, worth, self.now);
+        if begun.iter().all(Option::is_none) {
+            return;
+        }
+        begun.into_iter().flatten().for_each(|change| self.begin_quarantine(change));
+        if let Some(visit) = self.visit.take_if(|visit| !visit.rationed) {
+            // Wherever it belongs now.
+            self.enqueue(visit.index);
+        }
+    }
+
+    /// All that are in quarantine.
+    pub fn quarantined(&self) -> impl Iterator<Item = Quarantine> + '_ {
+        self.rations.quarantined()
+    }
+
+    /// The queue that a link belongs to.
+    pub(super) fn queue_of(&self, index: u32) -> usize {
+        let Some(link) = self.links[index as usize].as_ref() else { return REPLICAS };
+        let rationed = link.peer().is_some_and(|peer| self.rations.is_rationed(peer));
+        match (link.is_client_class(), rationed) {
+            (false, false) => REPLICAS,
+            (true, false) => CLIENTS,
+            (false, true) => RATIONED_REPLICAS,
+            (true, true) => RATIONED_CLIENTS,
+        }
+    }
+
+    fn peer_of(&self, index: u32) -> Option<Peer> {
+        self.links[index as usize].as_ref()?.peer()
+    }
+
+    /// Bytes and frames that may be read now of a link in quarantine, if there are any left.
+    pub(super) fn ration_of(&mut self, index: u32) -> Option<(usize, usize)> {
+        self.rations.left(self.peer_of(index)?, self.now)
+    }
+
+    /// So much was read over a link in quarantine.
+    pub(super) fn take_ration(&mut self, index: u32, bytes: usize, frames: usize) {
+        if let Some(peer) = self.peer_of(index) {
+            self.rations.take(peer, bytes, frames);
+        }
+    }
+
+    /// How long it takes until there is a ration for a link that waits for one. All clients have one.
+    pub(super) fn until_a_ration(&mut self, now: Instant) -> Option<Duration> {
+        let waiting = self.queues[RATIONED_REPLICAS].iter().chain(self.queues[RATIONED_CLIENTS].front());
+        let links = &self.links;
+        let peers = waiting.map(|index| links[*index as usize].as_ref().and_then(Link::peer));
+        // Without a peer it is a link that is gone: the next pass forgets it.
+        peers.map(|peer| peer.map_or(Duration::ZERO, |peer| self.rations.wait(peer, now))).min()
+    }
+
+    /// Looks for floods, and for quarantines that are over.
+    pub(super) fn look_at_quarantines(&mut self) {
+        let (replicas, clients) = (&self.metrics.replicas, &self.metrics.clients);
+        let all = replicas.frames_in + replicas.frames_out + clients.frames_in + clients.frames_out;
+        let frames = all - std::mem::replace(&mut self.frames_before, all);
+        for index in 0..self.links.len() {
+            let Some(link) = self.links[index].as_mut() else { continue };
+            let its = std::mem::take(&mut link.frames);
+            if let Some(Peer::Replica(replica)) = link.peer()
+                && let Some(change) = self.rations.compare(replica, its, frames.saturating_sub(its), self.now)
+            {
+                self.begin_quarantine(change);
+            }
+        }
+        for (party, cause) in self.rations.settle(self.now) {
+            if let Some(who) = name(party) {
+                tracing::info!(event = "quarantine-over", who, cause = cause.label(), "read like everybody else again");
+            }
+        }
+        self.count_quarantined();
+    }
+
+    fn count_quarantined(&mut self) {
+        let clients = self.rations.quarantined().filter(|quarantine| is_client(quarantine.party)).count();
+        self.metrics.clients.quarantined = clients as u64;
+        self.metrics.replicas.quarantined = (self.rations.quarantined().count() - clients) as u64;
+    }
+
+    fn begin_quarantine(&mut self, (party, cause): Change) {
+        if let Some(who) = name(party) {
+            tracing::warn!(event = "quarantine", who, cause = cause.label(), "read last, and little: {cause}");
+        }
+        class(&mut self.metrics, is_client(party)).quarantines += 1;
+        self.count_quarantined();
+    }
+}
+
+fn is_client(party: Option<Principal>) -> bool {
+    party.is_none_or(Principal::is_client)
+}
+
+/// As logs say it. Strangers, who may be any number, have no lines of their own.
+fn name(party: Option<Principal>) -> Option<String> {
+    match party {
+        Some(Principal::Replica(replica)) => Some(format!("replica {}", replica.0)),
+        Some(Principal::Client(client)) => Some(format!("client {}", client.identity.0)),
+        Some(Principal::Key(_)) => None,
+        None => Some("clients that nobody knows".to_owned()),
+    }
+}

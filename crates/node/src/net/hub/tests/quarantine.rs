@@ -1,0 +1,104 @@
+//! Whoever sends what is of no use is read last and little, and everybody else as before; over loopback.
+
+use super::super::super::Worth;
+use super::*;
+use std::collections::BTreeMap;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// What came of whom, and of whom how much while it was in quarantine.
+#[derive(Debug, Default)]
+struct Came {
+    frames: BTreeMap<Principal, usize>,
+    rationed: BTreeMap<Principal, usize>,
+}
+
+/// Runs a server and two others that send to it, one frame and many in each pass, for so long after the second is in
+/// quarantine. What the second sends is worth so much.
+fn flooded(server: &mut Hub, [modest, flood]: [(&mut Hub, LinkId); 2], frame: &[u8], worth: Worth) -> (Came, usize) {
+    let (mut came, mut sent, mut since) = (Came::default(), 0, None);
+    let begin = Instant::now();
+    while since.is_none_or(|since: Instant| since.elapsed() < SECOND) {
+        assert!(begin.elapsed() < 20 * SECOND, "no quarantine begins: {came:?}");
+        modest.0.send(modest.1, Lane::Usual, &b"modest".to_vec().into(), &[]);
+        sent += 1;
+        while flood.0.pending() < 1 << 20 {
+            flood.0.send(flood.1, Lane::Usual, &frame.to_vec().into(), &[]);
+        }
+        for hub in [&mut *modest.0, &mut *flood.0] {
+            hub.poll(Some(Duration::ZERO)).unwrap();
+            while hub.next_event().is_some() {}
+            hub.flush();
+        }
+        server.poll(Some(Duration::from_millis(1))).unwrap();
+        while let Some(event) = server.next_event() {
+            let Event::Frame(_, peer, body) = event else { continue };
+            *came.frames.entry(peer.principal()).or_default() += 1;
+            if since.is_some() {
+                *came.rationed.entry(peer.principal()).or_default() += 1;
+            }
+            server.judge(peer, body.len(), if *body == b"modest"[..] { Worth::Useful } else { worth });
+        }
+        server.flush();
+        if since.is_none() && server.quarantined().next().is_some() {
+            since = Some(Instant::now());
+        }
+    }
+    (came, sent)
+}
+
+/// A server, and two replicas with links to it.
+fn replicas() -> (Hub, [(Hub, LinkId); 2]) {
+    let mut server = replica(0, Channel::Plain, Bounds::default());
+    let address = server.listen(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(), Port::Replicas).unwrap();
+    let others = [1, 2].map(|id| {
+        let mut hub = replica(id, Channel::Plain, Bounds::default());
+        let link = hub.dial(address, ReplicaId(0), Peer::Replica(ReplicaId(id))).unwrap();
+        run(10, &mut [&mut server, &mut hub], |events| up(&events[0]).is_some());
+        (hub, link)
+    });
+    (server, others)
+}
+
+/// Frames that a ration of about a second may have, with room for a slow machine.
+const RATION_MAX: usize = 16 * 130;
+
+#[test]
+fn a_replica_that_floods_has_its_ration_and_no_more() {
+    let (mut server, [(mut honest, first), (mut liar, second)]) = replicas();
+    let (came, sent) = flooded(&mut server, [(&mut honest, first), (&mut liar, second)], &[0; 64], Worth::Failed);
+    let [honest, liar] = [1, 2].map(|id| Principal::Replica(ReplicaId(id)));
+    assert!(came.frames[&honest] + 2 >= sent, "it is read in every pass: {came:?} of {sent}");
+    let rationed = came.rationed[&liar];
+    assert!((16..=RATION_MAX).contains(&rationed), "{came:?}");
+    let quarantined: Vec<_> = server.quarantined().map(|it| (it.party, it.cause)).collect();
+    assert_eq!(quarantined, [(Some(liar), Cause::FailedVerifications)]);
+    assert_eq!((server.metrics().replicas.quarantined, server.metrics().clients.quarantined), (1, 0));
+    assert_eq!(server.metrics().replicas.connections, 2, "nobody is cut off");
+}
+
+#[test]
+fn what_is_for_the_link_only_is_a_flood_too() {
+    let (mut server, [(mut honest, first), (mut liar, second)]) = replicas();
+    let (came, sent) = flooded(&mut server, [(&mut honest, first), (&mut liar, second)], b"?", Worth::Useful);
+    let [honest, liar] = [1, 2].map(|id| Principal::Replica(ReplicaId(id)));
+    assert!(came.frames[&honest] + 2 >= sent, "{came:?} of {sent}");
+    let quarantined: Vec<_> = server.quarantined().map(|it| (it.party, it.cause)).collect();
+    assert_eq!(quarantined, [(Some(liar), Cause::Flood)]);
+}
+
+#[test]
+fn a_client_whose_macs_fail_is_read_after_the_others() {
+    let (mut server, address) = listening(Channel::Plain, Bounds::default());
+    let [(mut honest, first), (mut liar, second)] = [ONE, TWO].map(|identity| {
+        let mut hub = client(identity, Channel::Plain);
+        let link = hub.dial(address, ReplicaId(0), who(identity, 0)).unwrap();
+        run(10, &mut [&mut server, &mut hub], |events| up(&events[0]).is_some());
+        (hub, link)
+    });
+    let (came, sent) = flooded(&mut server, [(&mut honest, first), (&mut liar, second)], &[0; 9_000], Worth::Failed);
+    let [honest, liar] = [ONE, TWO].map(|identity| Principal::Client(ClientId { identity, session: 0 }));
+    assert!(came.frames[&honest] + 2 >= sent, "{came:?} of {sent}");
+    assert!(came.rationed[&liar] * 9_000 <= 1_640_000 * 3 / 2, "{came:?}");
+    assert!(server.quarantined().any(|it| it.party == Some(liar)));
+}
