@@ -88,6 +88,7 @@ impl Net {
             channel: Channel::Plain,
             replicas: self.config.replicas.iter().map(|replica| replica.peer_address.resolve().unwrap()).collect(),
             replica_listener: bind(entry.peer_address.resolve().unwrap()).unwrap(),
+            peer_listeners: Vec::new(),
             client_listener: bind(entry.client_address.resolve().unwrap()).unwrap(),
             log: Box::new(found.log),
             on_notice: Box::new(|_| {}),

@@ -51,6 +51,7 @@ impl Running {
                 channel,
                 replicas: of_replicas.clone().into(),
                 replica_listener,
+                peer_listeners: Vec::new(),
                 client_listener,
                 log: Box::new(MemoryLog::default()),
                 on_notice: Box::new(|_| {}),

@@ -59,6 +59,7 @@ fn a_replica_that_sends_garbage_is_in_quarantine_and_the_others_go_on() {
             channel: Channel::Plain,
             replicas: of_replicas.clone().into(),
             replica_listener,
+            peer_listeners: Vec::new(),
             client_listener,
             log: Box::new(MemoryLog::default()),
             on_notice: Box::new(|_| {}),

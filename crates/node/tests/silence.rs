@@ -57,6 +57,7 @@ fn replica(cluster: &Cluster, id: u8, ports: (TcpListener, TcpListener), peers: 
         channel: Channel::Tls,
         replicas: peers.into(),
         replica_listener: ports.0,
+        peer_listeners: Vec::new(),
         client_listener: ports.1,
         log: Box::new(MemoryLog::default()),
         on_notice: Box::new(|_| {}),

@@ -11,7 +11,7 @@ use toml::de::{DeString, DeTable, DeValue};
 /// The largest file that is read, in bytes.
 const FILE_BYTES_MAX: usize = 1 << 20;
 /// Sections that may occur more than once.
-const REPEATED: &[&str] = &["replica", "identity"];
+const REPEATED: &[&str] = &["replica", "identity", "peer"];
 
 #[derive(Clone, Debug)]
 enum Content {

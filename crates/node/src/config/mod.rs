@@ -19,7 +19,7 @@ pub use address::{Address, UnknownHost, resolve};
 pub use bezant_core::schedule::Protocol;
 pub use cluster::{BACKUP_PATIENCE, Channel, ClusterConfig, IdentityEntry, ReplicaEntry};
 pub use fresh::TestnetError;
-pub use node::{Durability, LogFormat, NodeConfig};
+pub use node::{Durability, LogFormat, NodeConfig, PeerEntry};
 pub use place::{Place, Places};
 pub use reference::LimitSetting;
 pub use successor::{Successor, successor};

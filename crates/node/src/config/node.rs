@@ -2,8 +2,9 @@
 
 use super::document::Document;
 use super::reference::{DURABILITIES, FileKind, LOG_FORMATS};
-use super::{ConfigError, read};
+use super::{Address, ConfigError, read};
 use bezant_core::ids::ReplicaId;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -30,6 +31,17 @@ pub enum LogFormat {
     Text,
     /// For machines.
     Json,
+}
+
+/// A link with another replica over addresses of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerEntry {
+    /// Which replica.
+    pub replica: ReplicaId,
+    /// Where to listen for it alone; it has a higher number.
+    pub listen: Option<SocketAddr>,
+    /// Where to dial it; it has a lower number.
+    pub dial: Option<Address>,
 }
 
 /// One replica's settings. Paths are absolute, or relative to the working directory as the file's own path was.
@@ -59,6 +71,8 @@ pub struct NodeConfig {
     pub listen_admin: Option<SocketAddr>,
     /// Whether the admin port shows the state.
     pub serve_state: bool,
+    /// Links over addresses of their own, by number.
+    pub peers: Vec<PeerEntry>,
 }
 
 impl NodeConfig {
@@ -83,8 +97,10 @@ impl NodeConfig {
             top.text(key).and_then(|text| words.iter().position(|word| *word == text)).unwrap_or(0)
         };
         let listen = |key| top.text(key).and_then(|text| text.parse().ok());
+        let replica = ReplicaId(top.number("replica").expect("required") as u8);
+        let peers = peers(&document, replica)?;
         Ok(Self {
-            replica: ReplicaId(top.number("replica").expect("required") as u8),
+            replica,
             cluster: path("cluster", "../cluster.toml"),
             key: path("key", "key"),
             directory: path("directory", "."),
@@ -96,6 +112,50 @@ impl NodeConfig {
             listen_clients: listen("listen_clients"),
             listen_admin: listen("listen_admin"),
             serve_state: top.flag("serve_state").unwrap_or(true),
+            peers,
         })
     }
+
+    /// Whether every replica of whom the file has something to say is one of so many.
+    ///
+    /// # Errors
+    /// [`ConfigError`] that names the first that is not.
+    pub fn check_peers(&self, file: &Path, replicas: usize) -> Result<(), ConfigError> {
+        match self.peers.iter().find(|peer| usize::from(peer.replica.0) >= replicas) {
+            None => Ok(()),
+            Some(peer) => {
+                let message = format!("[[peer]] names replica {}, and cluster.toml has {replicas}", peer.replica.0);
+                Err(ConfigError { file: file.display().to_string(), line: None, message })
+            }
+        }
+    }
+}
+
+/// What is said of single links.
+fn peers(document: &Document, me: ReplicaId) -> Result<Vec<PeerEntry>, ConfigError> {
+    let mut peers = BTreeMap::new();
+    for section in document.all("peer") {
+        let replica = ReplicaId(section.number("replica").expect("required") as u8);
+        let listen = section.text("listen").and_then(|text| text.parse().ok());
+        let dial = section.text("dial").and_then(|text| text.parse().ok());
+        let number = replica.0;
+        let wrong = match (&listen, &dial) {
+            _ if replica == me => Some(("replica", format!("replica {number} is this one"))),
+            (None, None) => Some(("replica", "neither `listen` nor `dial` is given".to_owned())),
+            (Some(_), _) if replica < me => {
+                Some(("listen", format!("replica {number} has a lower number: it is dialled, give `dial`")))
+            }
+            (_, Some(_)) if replica > me => {
+                Some(("dial", format!("replica {number} has a higher number: it dials, give `listen`")))
+            }
+            _ => None,
+        };
+        if let Some((key, why)) = wrong {
+            return Err(document.error(section.line_of(key), why));
+        }
+        if peers.insert(replica, PeerEntry { replica, listen, dial }).is_some() {
+            return Err(document.error(section.line_of("replica"), format!("replica {number} has two [[peer]]")));
+        }
+    }
+    Ok(peers.into_values().collect())
 }

@@ -359,6 +359,13 @@ const NODE: &[Row] = &[
     ("serve_state", Kind::Flag, Some("true"),
         "Whether backups, exports, comparisons and reads of checkpoints may be had at the admin port, which asks \
          nobody who they are. Without it that port shows no data."),
+    ("peer.replica", REPLICA, None,
+        "Another replica, with which this one has a link over a network of its own, so that a flood from elsewhere \
+         does not fill it."),
+    ("peer.listen", Kind::Listen, Some("as for all others"),
+        "Where to listen for that replica alone, if it has a higher number: it dials. It is refused elsewhere, and \
+         must say where it dials."),
+    ("peer.dial", Kind::Address, Some("its `peer_address`"), "Where to dial that replica, if it has a lower number."),
 ];
 
 fn row(file: FileKind, (name, kind, default, about): &Row) -> Key {

@@ -286,6 +286,33 @@ fn node_settings_and_their_defaults() {
     assert_eq!(node.listen_peers, Some("0.0.0.0:7".parse().unwrap()));
 }
 
+#[test]
+fn links_over_addresses_of_their_own() {
+    let parse = |text: &str| NodeConfig::parse("node.toml", &format!("replica = 2\n{text}"), Path::new("here"));
+    assert_eq!(parse("").unwrap().peers, []);
+    let text = "[[peer]]\nreplica = 3\nlisten = \"10.0.3.2:7\"\n[[peer]]\nreplica = 0\ndial = \"r0.lan:7\"";
+    let node = parse(text).unwrap();
+    let [lower, higher] = &node.peers[..] else { panic!("{:?}", node.peers) };
+    assert_eq!((lower.replica, lower.listen, lower.dial.clone()), (ReplicaId(0), None, "r0.lan:7".parse().ok()));
+    assert_eq!((higher.replica, higher.listen), (ReplicaId(3), "10.0.3.2:7".parse().ok()));
+    assert!(node.check_peers(Path::new("node.toml"), 4).is_ok());
+    let error = node.check_peers(Path::new("node.toml"), 3).unwrap_err();
+    assert_eq!(error.to_string(), "node.toml: [[peer]] names replica 3, and cluster.toml has 3");
+    for (text, line, said) in [
+        ("[[peer]]\nreplica = 2\nlisten = \"10.0.0.1:7\"", 3, "is this one"),
+        ("[[peer]]\nreplica = 3", 3, "neither `listen` nor `dial`"),
+        ("[[peer]]\nreplica = 1\nlisten = \"10.0.0.1:7\"", 4, "give `dial`"),
+        ("[[peer]]\nreplica = 3\ndial = \"10.0.0.1:7\"", 4, "give `listen`"),
+        ("[[peer]]\nreplica = 3\nlisten = \"10.0.0.1:7\"\n[[peer]]\nreplica = 3\nlisten = \"10.0.0.1:8\"", 6, "two"),
+        ("[[peer]]\nlisten = \"10.0.0.1:7\"", 2, "`peer.replica` is missing"),
+        ("[[peer]]\nreplica = 3\nlisten = \"somewhere:7\"", 4, "is not an IP address"),
+    ] {
+        let error = parse(text).unwrap_err();
+        assert_eq!(error.line, Some(line), "{error}");
+        assert!(error.message.contains(said), "{error}");
+    }
+}
+
 const DOCUMENTATION_HEAD: &str = "# Configuration
 
 <!-- Written from the table of keys in crates/node/src/config/reference.rs; a test compares. After a change:

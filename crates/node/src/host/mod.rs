@@ -17,7 +17,7 @@ pub use signals::on_request_to_end;
 
 use crate::admin::{self, AdminServer, Board, Info};
 use crate::config::reference::SERVICE;
-use crate::config::{ClusterConfig, Durability, NodeConfig, Places, resolve};
+use crate::config::{Address, ClusterConfig, Durability, NodeConfig, PeerEntry, Places, ReplicaEntry, resolve};
 use crate::divergence::Archive;
 use crate::log::{self, OpenError};
 use crate::net::ServiceBuild;
@@ -120,6 +120,7 @@ impl Home {
         }
         let node = NodeConfig::load(&file)?;
         let cluster = ClusterConfig::load(&node.cluster)?;
+        node.check_peers(&file, cluster.replicas.len())?;
         Ok(Self { node, cluster, lost_log: false, file })
     }
 
@@ -165,6 +166,9 @@ impl Home {
             replica::bind(listen).map_err(Error::Listen)
         };
         let replica_listener = bind(self.node.listen_peers, &entry.peer_address)?;
+        let own = |peer: &PeerEntry| Some((peer.replica, replica::bind(peer.listen?).map_err(Error::Listen)));
+        let own = self.node.peers.iter().filter_map(own).map(|(id, bound)| Ok((id, bound?)));
+        let peer_listeners = own.collect::<Result<_, Error>>()?;
         let client_listener = bind(self.node.listen_clients, &entry.client_address)?;
         let admin_listener = bind(self.node.listen_admin, &entry.admin_address)?;
         let archive = Arc::new(Archive::open(&self.node.directory));
@@ -175,8 +179,9 @@ impl Home {
             keyring: keyring.clone(),
             service,
             channel: self.cluster.channel.into(),
-            replicas: Places::find(self.cluster.replicas.iter().map(|replica| &replica.peer_address)),
+            replicas: Places::find(self.cluster.replicas.iter().map(|replica| self.dialled_at(replica))),
             replica_listener,
+            peer_listeners,
             client_listener,
             log,
             on_notice: Box::new(move |notice| notices.on_notice(notice)),
@@ -200,6 +205,12 @@ impl Home {
                 Err(Error::System("cannot serve the admin port", error))
             }
         }
+    }
+
+    /// Where a replica is dialled.
+    fn dialled_at<'a>(&'a self, replica: &'a ReplicaEntry) -> &'a Address {
+        let own = self.node.peers.iter().find(|peer| peer.replica == replica.id);
+        own.and_then(|peer| peer.dial.as_ref()).unwrap_or(&replica.peer_address)
     }
 
     fn info(&self, host: &str, service: ServiceBuild) -> Info {

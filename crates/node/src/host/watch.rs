@@ -100,6 +100,7 @@ impl Strangers {
 const fn port_name(port: Port) -> &'static str {
     match port {
         Port::Replicas => "replicas",
+        Port::Peer(_) => "one replica",
         Port::Clients => "clients",
     }
 }
@@ -113,7 +114,9 @@ const fn remedy(reason: LinkRefusal) -> &'static str {
             "give it this cluster's cluster.toml: id, n, f, protocol, client_auth and limits must be the same"
         }
         LinkRefusal::UnknownIdentity => "use a key that cluster.toml names, or let clients join",
-        LinkRefusal::WrongParty => "check the addresses in its cluster.toml, and `replica` in its node.toml",
+        LinkRefusal::WrongParty => {
+            "check the addresses in its cluster.toml, and `replica` and [[peer]] in its node.toml"
+        }
         LinkRefusal::BadProof => "check its key: the public half must be the one in cluster.toml here",
         LinkRefusal::TooMany => "end clients that do nothing, or connect through a gateway",
         LinkRefusal::OtherService => "run the same build, and the same `service` in node.toml, at all replicas",

@@ -296,6 +296,8 @@ pub enum Expect {
     Replica(ReplicaId),
     /// A replica with a higher number than ours (it dialled us).
     HigherReplica(ReplicaId),
+    /// This replica alone dials us here.
+    OnlyReplica(ReplicaId),
     /// Any identity that the cluster admits; anybody at all where clients may join.
     AnyClient,
 }
@@ -305,6 +307,7 @@ impl Expect {
         let right = match (self, who) {
             (Self::Replica(expected), Peer::Replica(id)) => id == expected,
             (Self::HigherReplica(me), Peer::Replica(id)) => id > me,
+            (Self::OnlyReplica(one), Peer::Replica(id)) => id == one,
             (Self::AnyClient, Peer::Client { .. } | Peer::Stranger(_)) => who.is_well_formed(),
             _ => false,
         };

@@ -31,6 +31,7 @@ use super::tls::{Tls, TlsSettings};
 use super::{CLIENT_BUFFERS_BYTES_MAX, CLIENT_CONNECTIONS_MAX};
 use bezant_core::auth::Keyring;
 use bezant_core::ids::ReplicaId;
+use bezant_core::replicas::REPLICAS_MAX;
 use bytes::Bytes;
 use debt::Debts;
 use mio::net::{TcpListener, TcpStream};
@@ -50,9 +51,11 @@ const EVENTS_PER_PASS: usize = 1024;
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 /// How long the other side's system may leave bytes unacknowledged, in milliseconds.
 const UNACKNOWLEDGED_MS_MAX: u32 = 10_000;
-/// Tokens from here on are listeners and the waker; links are below.
-const FIRST_LISTENER: usize = usize::MAX - 8;
+/// A port for replicas, one for clients, and one for each replica.
+const LISTENERS_MAX: usize = 2 + REPLICAS_MAX;
 const WAKER: Token = Token(usize::MAX - 1);
+/// Tokens from here on are listeners and the waker; links are below.
+const FIRST_LISTENER: usize = WAKER.0 - LISTENERS_MAX;
 
 /// What a hub needs.
 #[derive(Clone, Debug)]

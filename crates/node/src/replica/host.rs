@@ -65,6 +65,9 @@ impl Parts {
         let mut hub =
             Hub::new(HubOptions { service: options.service, ..HubOptions::new(options.keyring, options.channel) })?;
         hub.listen(options.replica_listener, Port::Replicas)?;
+        for (replica, listener) in options.peer_listeners {
+            hub.listen(listener, Port::Peer(replica))?;
+        }
         hub.listen(options.client_listener, Port::Clients)?;
         let mut log = options.log;
         let waker = hub.waker();
@@ -490,6 +493,7 @@ mod tests {
             service: ServiceBuild::NONE,
             replicas: vec![SocketAddr::from(([127, 0, 0, 1], 1)); 4].into(),
             replica_listener: listener(),
+            peer_listeners: Vec::new(),
             client_listener: listener(),
             log: Box::new(FullLog::default()),
             on_notice: Box::new(on_notice),

@@ -4,6 +4,7 @@ use super::Durability;
 use crate::config::Places;
 use crate::net::{Channel, ServiceBuild};
 use bezant_core::auth::Keyring;
+use bezant_core::ids::ReplicaId;
 use bezant_core::notice::Notice;
 use std::fmt;
 use std::net::TcpListener;
@@ -20,6 +21,8 @@ pub struct ReplicaOptions {
     pub replicas: Places,
     /// This replica's port for replicas, bound. See [`bind`](super::bind).
     pub replica_listener: TcpListener,
+    /// Its ports for one replica each, which then comes by no other, bound. None: all come by the one above.
+    pub peer_listeners: Vec<(ReplicaId, TcpListener)>,
     /// This replica's port for clients, bound.
     pub client_listener: TcpListener,
     /// Where records go.

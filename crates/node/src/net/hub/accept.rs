@@ -6,7 +6,7 @@ use super::super::link::{Link, LinkId, State};
 use super::super::port::Port;
 use super::super::tls::TlsSettings;
 use super::super::{HANDSHAKE_SECONDS_MAX, UNAUTHENTICATED_MAX};
-use super::{FIRST_LISTENER, Hub, Listener, prepare};
+use super::{FIRST_LISTENER, Hub, LISTENERS_MAX, Listener, prepare};
 use bezant_core::ids::Principal;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Token};
@@ -38,9 +38,10 @@ impl Hub {
     /// If the system refuses to watch it.
     ///
     /// # Panics
-    /// If these are a client's keys: only replicas listen.
+    /// If these are a client's keys: only replicas listen; or if there are more than [`LISTENERS_MAX`].
     pub fn listen(&mut self, socket: std::net::TcpListener, port: Port) -> io::Result<SocketAddr> {
         assert!(matches!(self.keyring.me(), Principal::Replica(_)), "only replicas listen");
+        assert!(self.listeners.len() < LISTENERS_MAX, "each port is listened to once");
         socket.set_nonblocking(true)?;
         // The standard library asks for a short queue; many clients that come back at once fill it.
         rustix::net::listen(&socket, BACKLOG)?;
@@ -107,6 +108,7 @@ impl Hub {
         let port = self.listeners[at].port;
         let expect = match port {
             Port::Replicas => Expect::HigherReplica(me),
+            Port::Peer(replica) => Expect::OnlyReplica(replica),
             Port::Clients => Expect::AnyClient,
         };
         prepare(&socket);
@@ -114,6 +116,13 @@ impl Hub {
         let Ok(tls) = self.tls.as_ref().map(TlsSettings::accept).transpose() else { return };
         let Ok(id) = self.insert(socket, tls, State::Shaking(Box::new(handshake)), Some((port, from))) else { return };
         self.listeners[at].shaking.push_back(id);
+    }
+
+    /// Whether a replica has a door of its own and came by another: a flood there is not to be its link.
+    pub(super) fn is_at_wrong_door(&self, peer: Peer, from: Option<(Port, IpAddr)>) -> bool {
+        let (Peer::Replica(replica), Some((port, _))) = (peer, from) else { return false };
+        let own = Port::Peer(replica);
+        port != own && self.listeners.iter().any(|listener| listener.port == own)
     }
 
     /// Whether one more connection may wait unauthenticated. If the room is full, the oldest goes, but not before it

@@ -168,6 +168,11 @@ impl Hub {
 
     /// The other side has proved who it is. It is let in unless all places are taken.
     fn admit(&mut self, id: LinkId, peer: Peer, reply: Option<Vec<u8>>) {
+        let from = self.link(id).and_then(|link| link.from);
+        if self.is_at_wrong_door(peer, from) {
+            let reason = LinkRefusal::WrongParty;
+            return self.refuse(id.index, reason, &Handshake::refuse(reason));
+        }
         if peer.is_client() {
             if !self.has_place(peer) {
                 let reason = LinkRefusal::TooMany;
