@@ -44,6 +44,19 @@ pub struct PeerEntry {
     pub dial: Option<Address>,
 }
 
+impl PeerEntry {
+    /// As it stands in `node.toml`.
+    pub(super) fn to_toml(&self) -> String {
+        let mut text = format!("\n[[peer]]\nreplica = {}\n", self.replica.0);
+        let addresses =
+            [("listen", self.listen.map(|it| it.to_string())), ("dial", self.dial.as_ref().map(Address::to_string))];
+        for (key, address) in addresses {
+            text += &address.map_or_else(String::new, |address| format!("{key} = \"{address}\"\n"));
+        }
+        text
+    }
+}
+
 /// One replica's settings. Paths are absolute, or relative to the working directory as the file's own path was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeConfig {

@@ -3,7 +3,9 @@
 use super::fresh::{check, new_id, new_key, write, write_all, write_cluster, write_home};
 use super::node::SERVICE_DEFAULT;
 use super::reference::{DURABILITIES, NAME, SERVICE};
-use super::{Address, Channel, ClusterConfig, Durability, IdentityEntry, Protocol, ReplicaEntry, TestnetError};
+use super::{
+    Address, Channel, ClusterConfig, Durability, IdentityEntry, PeerEntry, Protocol, ReplicaEntry, TestnetError,
+};
 use crate::log;
 use bezant_core::checkpoint::Tree;
 use bezant_core::cluster::{ClientAuth, Cluster, Limits};
@@ -27,6 +29,8 @@ pub struct Testnet {
     pub host: String,
     /// Where each replica listens to replicas, to clients and to administrators. Empty: at `host` and `base_port`.
     pub addresses: Vec<[Address; 3]>,
+    /// The links of each replica that have addresses of their own. Empty: none has.
+    pub peers: Vec<Vec<PeerEntry>>,
     /// What people call the cluster.
     pub name: String,
     /// Which protocol.
@@ -59,6 +63,7 @@ impl Default for Testnet {
             base_port: 4100,
             host: "127.0.0.1".to_owned(),
             addresses: Vec::new(),
+            peers: Vec::new(),
             name: "bezant".to_owned(),
             protocol: Protocol::default(),
             quota: None,
@@ -144,10 +149,14 @@ fn addresses(options: &Testnet, id: ReplicaId) -> Result<[Address; 3], TestnetEr
 fn node_file(options: &Testnet, id: ReplicaId) -> String {
     let durability = DURABILITIES[options.durability as usize];
     let service = &options.service;
-    format!(
+    let mut file = format!(
         "# This replica's own settings. `bezant config explain KEY` says what a key does.\n\
          replica = {}\ncluster = \"../cluster.toml\"\nkey = \"key\"\ndirectory = \".\"\n\
          durability = \"{durability}\"\nservice = \"{service}\"\n",
         id.0
-    )
+    );
+    for peer in options.peers.get(usize::from(id.0)).into_iter().flatten() {
+        file += &peer.to_toml();
+    }
+    file
 }

@@ -22,7 +22,7 @@ use bezant_node::config::Testnet;
 use bezant_perf::figures::Figures;
 use bezant_perf::laboratory::{Place, Setup, Snapshot};
 use bezant_perf::network::Network;
-use plan::{Plan, Rate};
+use plan::{Lans, PAIRED_MAX, Plan, Rate};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What the command line says about it.
@@ -35,9 +35,10 @@ pub(super) struct Arguments {
     /// What each link of a replica carries in each direction, such as 10mbit or 1gbit
     #[arg(long, requires = "netns", default_value = "100mbit", value_parser = Rate::parse)]
     rate: Rate,
-    /// One LAN for clients and one for replicas, or a single one for all
-    #[arg(long, requires = "netns", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2))]
-    lans: u8,
+    /// 2: one LAN for clients and one for replicas; 1: a single one for all; peers: one for clients and one for each
+    /// pair of replicas
+    #[arg(long, requires = "netns", default_value = "2", value_parser = Lans::parse)]
+    lans: Lans,
     /// How long clients wait for an answer before they suspect somebody; replicas wait four times as long [default:
     /// ten times what a leader needs to pass on all that is under way, and 500 at least]
     #[arg(long, value_name = "MS", requires = "netns", value_parser = clap::value_parser!(u64).range(1..=600_000))]
@@ -78,9 +79,12 @@ impl Laboratory {
         let owner = Owner::own().ok_or_else(|| Failure::failed("--netns needs /proc."))?;
         // A link is measured between two.
         let plan = Plan::new(owner, replicas.max(2) as u8, arguments.lans, arguments.rate);
+        if !plan.fits() {
+            return Err(Failure::usage(format!("--lans peers has addresses for {PAIRED_MAX} replicas.")));
+        }
         let links = plan.links().into_iter().map(|link| Place { node: link.node, lan: link.lan }).collect();
         let setup = Setup {
-            lans: plan.lans,
+            lans: plan.count(),
             rate_bits_per_s: plan.rate.bits_per_s,
             link_goodput_bits_per_s: 0,
             client_retry_ms: arguments.patience,
@@ -94,8 +98,9 @@ impl Laboratory {
             clear_up()?;
             construct(&plan)?;
         }
-        let end = |replica| probe::End { namespace: plan.replica(replica), address: plan.address(replica) };
-        let goodput = probe::goodput([end(0), end(1)])?;
+        let [zero, one] = plan.two();
+        let end = |replica, address| probe::End { namespace: plan.replica(replica), address };
+        let goodput = probe::goodput([end(0, zero), end(1, one)])?;
         eprintln!("network: a link carries {:.3} Mbit/s of data in each direction", goodput as f64 / 1e6);
         self.with(|built| built.setup.link_goodput_bits_per_s = goodput)?;
         tools::enter(&plan.clients())
@@ -117,9 +122,12 @@ impl Laboratory {
             Some(Built { plan, setup }) => {
                 let mut addresses = plan.addresses();
                 addresses.truncate(options.replicas);
+                let mut peers = plan.peers();
+                peers.truncate(options.replicas);
+                peers.iter_mut().for_each(|links| links.retain(|link| usize::from(link.replica.0) < options.replicas));
                 let client_retry = setup.client_retry_ms(options.replicas, under_way_bytes);
                 let limits = patient(options.limits, Duration::from_millis(client_retry));
-                Testnet { addresses, limits, ..options }
+                Testnet { addresses, peers, limits, ..options }
             }
         }
     }

@@ -2,9 +2,10 @@
 
 use super::super::owner::Owner;
 use super::names;
-use bezant_node::config::Address;
+use bezant_core::ids::ReplicaId;
+use bezant_node::config::{Address, PeerEntry};
 use std::fmt::{self, Write};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 /// The namespace with a bridge for each LAN.
 const SWITCH: &str = "switch";
@@ -17,6 +18,42 @@ const CLIENTS_HOST: u8 = 254;
 const FROM_CLIENTS: u64 = 64 << 20;
 /// Where replicas listen: each has addresses of its own.
 const PORTS: [u16; 3] = [4100, 4101, 4102];
+
+/// The most replicas of which each pair may have a LAN: there are addresses for no more.
+pub(super) const PAIRED_MAX: u8 = 22;
+
+/// Which LANs there are, besides the administrators'.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Lans {
+    /// One for all.
+    Shared,
+    /// One for clients and one for replicas.
+    Two,
+    /// One for clients, and one for each pair of replicas.
+    Peers,
+}
+
+impl Lans {
+    /// As a report prints it, too: there the last is the number of LANs.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        match (text, text.parse::<u8>()) {
+            ("1", _) => Ok(Self::Shared),
+            ("2", _) => Ok(Self::Two),
+            ("peers", _) | (_, Ok(3..)) => Ok(Self::Peers),
+            _ => Err("it must be 1, 2 or `peers`".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Lans {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Shared => "1",
+            Self::Two => "2",
+            Self::Peers => "peers",
+        })
+    }
+}
 
 /// Bits per second, as one of the units of `tc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,17 +115,44 @@ struct Lan {
     subnet: u8,
     is_shaped: bool,
     has_clients: bool,
+    /// It is of these two replicas alone.
+    pair: Option<[u8; 2]>,
 }
 
-const OF_CLIENTS: Lan = Lan { name: "clients", device: "eth-c", subnet: 0, is_shaped: true, has_clients: true };
-const OF_REPLICAS: Lan = Lan { name: "replicas", device: "eth-r", subnet: 1, is_shaped: true, has_clients: false };
-const SHARED: Lan = Lan { name: "shared", device: "eth-s", subnet: 0, is_shaped: true, has_clients: true };
+const OF_CLIENTS: Lan =
+    Lan { name: "clients", device: "eth-c", subnet: 0, is_shaped: true, has_clients: true, pair: None };
+const OF_REPLICAS: Lan =
+    Lan { name: "replicas", device: "eth-r", subnet: 1, is_shaped: true, has_clients: false, pair: None };
+const SHARED: Lan = Lan { name: "shared", device: "eth-s", subnet: 0, is_shaped: true, has_clients: true, pair: None };
 /// Asking replicas what they count must not disturb what is counted: it has wires of its own.
-const ADMIN: Lan = Lan { name: "admin", device: "eth-a", subnet: 2, is_shaped: false, has_clients: true };
+const ADMIN: Lan = Lan { name: "admin", device: "eth-a", subnet: 2, is_shaped: false, has_clients: true, pair: None };
 
 impl Lan {
+    /// That of two replicas, the lower one first.
+    const fn of(low: u8, high: u8) -> Self {
+        let before = high as u16 * (high as u16 - 1) / 2;
+        Self { subnet: before as u8 + low, pair: Some([low, high]), ..OF_REPLICAS }
+    }
+
     const fn address(&self, host: u8) -> Ipv4Addr {
-        Ipv4Addr::new(10, 77, self.subnet, host)
+        Ipv4Addr::new(10, if self.pair.is_some() { 78 } else { 77 }, self.subnet, host)
+    }
+
+    /// What its bridge is called.
+    fn bridge(&self) -> String {
+        self.pair.map_or_else(|| self.name.to_owned(), |[low, high]| format!("pair-{low}-{high}"))
+    }
+
+    /// What its interfaces are called at a node: at most 15 letters, as all of these.
+    fn interface(&self) -> String {
+        self.pair.map_or_else(|| self.device.to_owned(), |[low, high]| format!("eth-p{low}-{high}"))
+    }
+
+    fn has(&self, node: &Node) -> bool {
+        match self.pair {
+            Some(pair) => pair.iter().any(|replica| node.host == replica + 1),
+            None => self.has_clients || node.is_shaped,
+        }
     }
 }
 
@@ -106,7 +170,7 @@ struct Node {
 pub(super) struct Plan {
     owner: Owner,
     replicas: u8,
-    pub(super) lans: u8,
+    pub(super) lans: Lans,
     pub(super) rate: Rate,
 }
 
@@ -119,7 +183,7 @@ pub(super) struct Link {
 }
 
 impl Plan {
-    pub(super) const fn new(owner: Owner, replicas: u8, lans: u8, rate: Rate) -> Self {
+    pub(super) const fn new(owner: Owner, replicas: u8, lans: Lans, rate: Rate) -> Self {
         Self { owner, replicas, lans, rate }
     }
 
@@ -139,9 +203,34 @@ impl Plan {
         names::existing(self.owner)
     }
 
-    /// A replica's address among replicas.
-    pub(super) fn address(&self, replica: u8) -> Ipv4Addr {
-        self.lan_of_replicas().address(node(replica).host)
+    /// Whether there are addresses for all.
+    pub(super) fn fits(&self) -> bool {
+        self.lans != Lans::Peers || self.replicas <= PAIRED_MAX
+    }
+
+    /// How many LANs are counted.
+    pub(super) fn count(&self) -> u8 {
+        self.all_lans().iter().filter(|lan| lan.is_shaped).count() as u8
+    }
+
+    /// The addresses of replicas 0 and 1 on a LAN that both are on.
+    pub(super) fn two(&self) -> [Ipv4Addr; 2] {
+        let lan = if self.lans == Lans::Peers { Lan::of(0, 1) } else { self.lan_of_replicas() };
+        [0, 1].map(|replica| lan.address(node(replica).host))
+    }
+
+    /// The links of each replica that have addresses of their own.
+    pub(super) fn peers(&self) -> Vec<Vec<PeerEntry>> {
+        let entry = |me: u8, other: u8| {
+            let [low, high] = [me.min(other), me.max(other)];
+            let listens = SocketAddr::from((Lan::of(low, high).address(node(low).host), PORTS[0]));
+            let dial = Address { host: listens.ip().to_string(), port: listens.port() };
+            let (listen, dial) = if me == low { (Some(listens), None) } else { (None, Some(dial)) };
+            PeerEntry { replica: ReplicaId(other), listen, dial }
+        };
+        let others = |me: u8| (0..self.replicas).filter(move |other| *other != me);
+        let all = 0..if self.lans == Lans::Peers { self.replicas } else { 0 };
+        all.map(|me| others(me).map(|other| entry(me, other)).collect()).collect()
     }
 
     /// Where replicas listen to replicas, to clients and to administrators.
@@ -177,15 +266,15 @@ impl Plan {
     pub(super) fn wiring(&self) -> String {
         let mut script = "link set lo up\n".to_owned();
         for lan in self.all_lans() {
-            let name = lan.name;
+            let name = lan.bridge();
             let _ = writeln!(script, "link add {name} type bridge mcast_snooping 0");
             let _ = writeln!(script, "link set {name} addrgenmode none\nlink set {name} up");
         }
         for (node, lan) in self.wires() {
-            let (port, device, name) = (port(&node, lan), lan.device, self.owner.name(&node.name));
+            let (port, device, name) = (port(&node, lan), lan.interface(), self.owner.name(&node.name));
             let _ = writeln!(script, "link add {port} type veth peer name {device} netns {name}");
             let _ = writeln!(script, "link set {port} addrgenmode none\nlink set {port} gso_max_segs 1");
-            let _ = writeln!(script, "link set {port} master {}\nlink set {port} up", lan.name);
+            let _ = writeln!(script, "link set {port} master {}\nlink set {port} up", lan.bridge());
         }
         script
     }
@@ -195,7 +284,7 @@ impl Plan {
         let of_node = |node: Node| {
             let mut script = "link set lo up\n".to_owned();
             for (_, lan) in self.wires().iter().filter(|(other, _)| *other == node) {
-                let (device, address) = (lan.device, lan.address(node.host));
+                let (device, address) = (lan.interface(), lan.address(node.host));
                 let _ = writeln!(script, "link set {device} addrgenmode none\nlink set {device} gso_max_segs 1");
                 let _ = writeln!(script, "addr add {address}/24 dev {device}\nlink set {device} up");
             }
@@ -212,7 +301,7 @@ impl Plan {
         let at_the_switch = shaped().map(|(node, lan)| self.limited(&port(node, *lan), waiting(lan))).collect();
         let at = |node: &Node| {
             let own = shaped().filter(|it| it.0 == *node);
-            own.map(|it| self.limited(it.1.device, self.rate.limit())).collect()
+            own.map(|it| self.limited(&it.1.interface(), self.rate.limit())).collect()
         };
         let at_nodes = self.nodes().into_iter().filter(|node| node.is_shaped);
         let at_nodes = at_nodes.map(|node| (self.owner.name(&node.name), at(&node)));
@@ -255,11 +344,21 @@ impl Plan {
 
     /// The clients' first, the administrators' last.
     fn all_lans(&self) -> Vec<Lan> {
-        if self.lans == 1 { vec![SHARED, ADMIN] } else { vec![OF_CLIENTS, OF_REPLICAS, ADMIN] }
+        let pairs = || (1..self.replicas).flat_map(|high| (0..high).map(move |low| Lan::of(low, high)));
+        match self.lans {
+            Lans::Shared => vec![SHARED, ADMIN],
+            Lans::Two => vec![OF_CLIENTS, OF_REPLICAS, ADMIN],
+            Lans::Peers => [OF_CLIENTS].into_iter().chain(pairs()).chain([ADMIN]).collect(),
+        }
     }
 
-    fn lan_of_replicas(&self) -> Lan {
-        if self.lans == 1 { SHARED } else { OF_REPLICAS }
+    /// Where all of them are; not counted if there are LANs for each pair, and nobody is dialled there.
+    const fn lan_of_replicas(&self) -> Lan {
+        match self.lans {
+            Lans::Shared => SHARED,
+            Lans::Two => OF_REPLICAS,
+            Lans::Peers => ADMIN,
+        }
     }
 
     fn nodes(&self) -> Vec<Node> {
@@ -270,7 +369,7 @@ impl Plan {
     /// Who is on which LAN.
     fn wires(&self) -> Vec<(Node, Lan)> {
         let on = |lan: Lan| self.nodes().into_iter().map(move |node| (node, lan));
-        let is_there = |(node, lan): &(Node, Lan)| lan.has_clients || node.is_shaped;
+        let is_there = |(node, lan): &(Node, Lan)| lan.has(node);
         self.all_lans().into_iter().flat_map(on).filter(is_there).collect()
     }
 }
@@ -281,14 +380,15 @@ fn node(replica: u8) -> Node {
 
 /// What an end at the switch is called: at most 15 letters.
 fn port(node: &Node, lan: Lan) -> String {
-    format!("{}-{}", &lan.device[4..], node.host)
+    format!("{}-{}", &lan.interface()[4..], node.host)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
-    fn plan(lans: u8) -> Plan {
+    fn plan(lans: Lans) -> Plan {
         Plan::new(Owner::own().expect("tests run on Linux"), 4, lans, Rate { bits_per_s: 10_000_000 })
     }
 
@@ -307,7 +407,7 @@ mod tests {
 
     #[test]
     fn with_two_lans_replicas_have_a_link_on_each_and_clients_one() {
-        let plan = plan(2);
+        let plan = plan(Lans::Two);
         let links = plan.links();
         let on = |lan| links.iter().filter(|link| link.lan == lan).map(|link| &*link.node).collect::<Vec<_>>();
         assert_eq!(on("replicas"), ["replica-0", "replica-1", "replica-2", "replica-3"]);
@@ -319,7 +419,7 @@ mod tests {
 
     #[test]
     fn with_one_lan_all_share_it() {
-        let plan = plan(1);
+        let plan = plan(Lans::Shared);
         assert!(plan.links().iter().all(|link| link.lan == "shared"));
         assert_eq!(plan.links().len(), 5);
         let [peer, client, _] = &plan.addresses()[0];
@@ -328,8 +428,49 @@ mod tests {
     }
 
     #[test]
+    fn each_pair_may_have_a_lan_of_its_own() {
+        let plan = plan(Lans::Peers);
+        assert_eq!((plan.count(), plan.links().len()), (7, 5 + 12));
+        let addresses: BTreeSet<_> = plan.interfaces().iter().flat_map(|(_, script)| added(script)).collect();
+        assert_eq!(addresses.len(), 5 + 12 + 5, "each end has one");
+        let peers = plan.peers();
+        for me in 0..4 {
+            assert_eq!(peers[me].iter().map(|peer| usize::from(peer.replica.0)).collect::<Vec<_>>(), others(me));
+            for peer in &peers[me] {
+                let back = &peers[usize::from(peer.replica.0)];
+                let back = back.iter().find(|back| usize::from(back.replica.0) == me).unwrap();
+                let dials = peer.dial.as_ref().or(back.dial.as_ref()).map(Address::to_string);
+                assert_eq!(dials, peer.listen.or(back.listen).map(|it| it.to_string()));
+                assert_eq!(peer.dial.is_some(), back.listen.is_some(), "who does not listen dials");
+            }
+        }
+        let most = |replicas| Plan { replicas, ..plan.clone() };
+        assert!(most(PAIRED_MAX).fits() && !most(PAIRED_MAX + 1).fits());
+        assert_eq!(most(PAIRED_MAX).count(), 232);
+        for (node, lan) in most(PAIRED_MAX).wires() {
+            let names = [lan.bridge(), lan.interface(), port(&node, lan)];
+            assert!(names.iter().all(|name| name.len() <= 15), "{names:?}");
+        }
+        for (text, lans) in [("1", Lans::Shared), ("2", Lans::Two), ("peers", Lans::Peers), ("7", Lans::Peers)] {
+            assert_eq!(Lans::parse(text), Ok(lans));
+        }
+        assert!(Lans::parse("0").is_err() && Lans::parse("each").is_err());
+    }
+
+    /// Whom a replica has a link with.
+    fn others(me: usize) -> Vec<usize> {
+        (0..4).filter(|other| *other != me).collect()
+    }
+
+    /// The addresses that a script adds.
+    fn added(script: &str) -> Vec<String> {
+        let of_line = |line: &str| Some(line.strip_prefix("addr add ")?.split(' ').next()?.to_owned());
+        script.lines().filter_map(of_line).collect()
+    }
+
+    #[test]
     fn links_of_replicas_have_a_rate_at_both_ends_and_no_others() {
-        for (lans, ends) in [(2, 2 * 4 * 2), (1, 4 * 2)] {
+        for (lans, ends) in [(Lans::Two, 2 * 4 * 2), (Lans::Shared, 4 * 2), (Lans::Peers, 2 * (4 + 12))] {
             let rates: String = plan(lans).rates().into_iter().map(|(_, script)| script).collect();
             assert_eq!(rates.matches(" root tbf rate 10000000bit burst 5000 limit ").count(), ends);
             assert_eq!(rates.matches(" limit 67108864\n").count(), 4, "where requests wait for replicas");
@@ -339,7 +480,7 @@ mod tests {
 
     #[test]
     fn one_replicas_links_can_be_cut_or_slow() {
-        let plan = plan(2);
+        let plan = plan(Lans::Two);
         assert_eq!(plan.cut(3, true), "link set c-4 down\nlink set r-4 down\n");
         let [(switch, at_switch), (own, at_replica)] = plan.changed(0, plan.rate.halved());
         assert_eq!([switch, own], [plan.switch(), plan.replica(0)]);
@@ -350,7 +491,7 @@ mod tests {
 
     #[test]
     fn every_end_of_a_wire_is_set_up() {
-        let plan = plan(2);
+        let plan = plan(Lans::Two);
         let wires = plan.wires().len();
         assert_eq!(wires, 4 + 5 + 5);
         assert_eq!(plan.wiring().matches("type veth").count(), wires);
