@@ -55,20 +55,25 @@ pub(crate) fn run(binary: &Path) -> Result<String> {
     ensure(status.code() == Some(INTERRUPTED), || format!("an interrupted measurement ended with {status}"))?;
     ensure_gone(id, "after an interrupt")?;
 
-    let flags = ["--seconds", "4", "--warmup", "2", "--json"];
-    let (output, status) = process::recorded(LOG, MEASURE_MAX, bench(binary).args(flags))?;
-    ensure(status.is_some_and(|status| status.success()), || "the measurement failed: see the log".into())?;
-    let line = output.lines().find(|line| line.starts_with('{')).unwrap_or_default();
-    let figures: Value = serde_json::from_str(line).map_err(|_| Failure::new("the measurement gave no JSON"))?;
-    let told = check(&figures)?;
+    let told = check(&measured(binary, "2")?)?;
+    check_pairs(&measured(binary, "peers")?)?;
     let left = namespaces("bezant-lab-").into_iter().filter(|name| !is_of_a_process(name)).count();
     ensure(left == 0, || format!("{left} namespaces of processes that have ended are there"))?;
     Ok(told)
 }
 
+/// What a short measurement gives.
+fn measured(binary: &Path, lans: &str) -> Result<Value> {
+    let flags = ["--seconds", "4", "--warmup", "2", "--json"];
+    let (output, status) = process::recorded(LOG, MEASURE_MAX, bench(binary, lans).args(flags))?;
+    ensure(status.is_some_and(|status| status.success()), || "the measurement failed: see the log".into())?;
+    let line = output.lines().find(|line| line.starts_with('{')).unwrap_or_default();
+    serde_json::from_str(line).map_err(|_| Failure::new("the measurement gave no JSON"))
+}
+
 /// The measurement, but for its duration.
-fn bench(binary: &Path) -> Command {
-    let mut command = program(&binary.to_string_lossy(), &["bench", "--netns", "--rate", "10mbit", "--lans", "2"]);
+fn bench(binary: &Path, lans: &str) -> Command {
+    let mut command = program(&binary.to_string_lossy(), &["bench", "--netns", "--rate", "10mbit", "--lans", lans]);
     command.args(["--protocol", "chain", "--auth", "mac", "--request", REQUEST_BYTES]);
     command.args(["--clients", CLIENTS, "--outstanding", "1"]);
     command
@@ -76,7 +81,7 @@ fn bench(binary: &Path) -> Command {
 
 /// A measurement that takes long, as soon as its whole network is there.
 fn start(binary: &Path) -> Result<Running> {
-    let running = Running::start(LOG, bench(binary).args(["--seconds", "60"]))?;
+    let running = Running::start(LOG, bench(binary, "2").args(["--seconds", "60"]))?;
     let id = running.id();
     wait_until("the laboratory has its namespaces", BUILD_MAX, || namespaces_of(id).len() == 6)?;
     Ok(running)
@@ -111,6 +116,20 @@ fn check(figures: &Value) -> Result<String> {
     }
     let head = carried(0, "out");
     Ok(format!("a link carries {goodput:.3} of its rate, Chain {share:.2} of that, its head {head:.2} B per byte"))
+}
+
+/// Where each pair has a LAN of its own, Chain uses those of neighbours and no others. In a report they stand in the
+/// order of the higher replica, the lower one's end first.
+fn check_pairs(figures: &Value) -> Result {
+    let links = figures["links"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let ends: Vec<&Value> = links.iter().filter(|link| link["lan"] == "replicas").collect();
+    let pairs = (1..4).flat_map(|high| (0..high).map(move |low| (low, high)));
+    for (number, (low, high)) in pairs.enumerate() {
+        let out = ends.get(2 * number).and_then(|end| end["out_per_request_byte"].as_f64()).unwrap_or(f64::NAN);
+        let expected = if high == low + 1 { 0.95..=1.25 } else { 0.0..=0.1 };
+        ensure(expected.contains(&out), || format!("from replica {low} to {high} go {out} B per request byte"))?;
+    }
+    ensure(ends.len() == 12, || format!("6 pairs have {} ends", ends.len()))
 }
 
 fn ensure_gone(id: u32, when: &str) -> Result {
