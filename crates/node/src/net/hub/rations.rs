@@ -36,10 +36,8 @@ use std::time::{Duration, Instant};
 const CREDIT: Duration = Duration::from_secs(10);
 /// What an account owes at most: a quarantine ends so soon after its cause.
 const DEBT_MAX: Duration = Duration::from_secs(20);
-/// The price of a failed verification for a replica: 10 a second, and 100 at once.
+/// The price of a failed verification: 10 a second, and 100 at once.
 const FAILED: Duration = Duration::from_millis(100);
-/// For a client: one a second, and 10 at once.
-const FAILED_OF_CLIENT: Duration = Duration::from_secs(1);
 /// For all clients together: 100 a second, and 1,000 at once.
 const FAILED_OF_ALL: Duration = Duration::from_millis(10);
 /// Useless bytes that are free in a second; ten times as many at once.
@@ -212,14 +210,13 @@ impl Rations {
 
     fn charge(&mut self, party: Principal, bytes: usize, worth: Worth, now: Instant) -> [Option<Change>; 2] {
         let (is_client, useless) = (party.is_client(), price_of(bytes));
-        let failed = if is_client { FAILED_OF_CLIENT } else { FAILED };
         let costs = |failed, useless| {
             let failed = (worth == Worth::Failed).then_some((Cause::FailedVerifications, failed));
             failed.into_iter().chain([(Cause::UselessBytes, useless)])
         };
         let mut begun = [None; 2];
         let owner = self.parties.entry(party).or_default();
-        for (cause, price) in costs(failed, useless) {
+        for (cause, price) in costs(FAILED, useless) {
             if owner.charge(cause, price, now) {
                 begun[0] = Some((Some(party), cause));
             }
@@ -431,7 +428,7 @@ mod tests {
         rations.judge(stranger(2), 100, Worth::Useful, begin);
         assert!(rations.is_rationed(stranger(2)), "nobody makes itself known meanwhile");
         assert!(!rations.is_rationed(stranger(1)) && !rations.is_rationed(NAMED) && !rations.is_rationed(REPLICA));
-        for _ in 0..20 {
+        for _ in 0..101 {
             rations.judge(stranger(1), 100, Worth::Failed, begin);
             rations.judge(NAMED, 100, Worth::Failed, begin);
         }
