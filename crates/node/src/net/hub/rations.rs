@@ -312,6 +312,11 @@ impl Rations {
         self.ration(peer)?.left(now)
     }
 
+    /// Whether there are any left for clients that are rationed.
+    pub(super) fn has_left_for_clients(&mut self, now: Instant) -> bool {
+        self.clients.ration.left(now).is_some()
+    }
+
     /// How long it takes until there are.
     pub(super) fn wait(&mut self, peer: Peer, now: Instant) -> Duration {
         self.ration(peer).map_or(Duration::ZERO, |ration| ration.wait(now))

@@ -47,9 +47,14 @@ impl Hub {
         None
     }
 
-    /// Whether clients have a share of this pass left, if these are clients.
-    const fn has_left(&self, queue: usize) -> bool {
-        queue != CLIENTS || (self.client_bytes_left > 0 && self.client_frames_left > 0)
+    /// Whether clients have something of what is for all of them left, if these are clients. Otherwise none of them is
+    /// looked at: there may be thousands.
+    fn has_left(&mut self, queue: usize) -> bool {
+        match queue {
+            CLIENTS => self.client_bytes_left > 0 && self.client_frames_left > 0,
+            RATIONED_CLIENTS => self.rations.has_left_for_clients(self.now),
+            _ => true,
+        }
     }
 
     /// A visit of a link that is in this queue. `None`: there is nothing left for it.

@@ -32,12 +32,17 @@ fn flooded(server: &mut Hub, [modest, flood]: [(&mut Hub, LinkId); 2], frame: &[
         }
         server.poll(Some(Duration::from_millis(1))).unwrap();
         while let Some(event) = server.next_event() {
-            let Event::Frame(_, peer, body) = event else { continue };
+            let Event::Frame(link, peer, body) = event else { continue };
             *came.frames.entry(peer.principal()).or_default() += 1;
             if since.is_some() {
                 *came.rationed.entry(peer.principal()).or_default() += 1;
             }
-            server.judge(peer, body.len(), if *body == b"modest"[..] { Worth::Useful } else { worth });
+            let is_modest = *body == b"modest"[..];
+            if is_modest {
+                // What is of use leads to something.
+                server.send(link, Lane::Usual, &b"answer".to_vec().into(), &[]);
+            }
+            server.judge(peer, body.len(), if is_modest { Worth::Useful } else { worth });
         }
         server.flush();
         if since.is_none() && server.quarantined().next().is_some() {
@@ -101,4 +106,46 @@ fn a_client_whose_macs_fail_is_read_after_the_others() {
     assert!(came.frames[&honest] + 2 >= sent, "{came:?} of {sent}");
     assert!(came.rationed[&liar] * 9_000 <= 1_640_000 * 3 / 2, "{came:?}");
     assert!(server.quarantined().any(|it| it.party == Some(liar)));
+}
+
+/// Whoever is not known while all clients are in quarantine waits for its turn, and has one.
+#[test]
+fn a_client_that_nobody_knows_has_its_turn_while_others_flood() {
+    let (mut server, address) = listening(Channel::Plain, Bounds::default());
+    let dial = |server: &mut Hub, number| {
+        let (mut hub, peer) = stranger(number);
+        let link = hub.dial(address, ReplicaId(0), peer).unwrap();
+        run(10, &mut [server, &mut hub], |events| up(&events[0]).is_some());
+        (hub, link)
+    };
+    let mut floods = [1, 2, 3].map(|number| dial(&mut server, number));
+    let mut modest = None;
+    let (begin, mut came) = (Instant::now(), 0);
+    while came < 20 {
+        assert!(begin.elapsed() < 20 * SECOND, "{came} of 20: {:?}", server.quarantined().collect::<Vec<_>>());
+        for (hub, link) in &mut floods {
+            while hub.pending() < 1 << 18 {
+                hub.send(*link, Lane::Usual, &vec![0; 64].into(), &[]);
+            }
+        }
+        if modest.is_none() && server.quarantined().any(|it| it.party.is_none()) {
+            let (mut hub, link) = dial(&mut server, 9);
+            (0..20).for_each(|_| hub.send(link, Lane::Usual, &b"modest".to_vec().into(), &[]));
+            modest = Some((hub, link));
+        }
+        for (hub, _) in floods.iter_mut().chain(&mut modest) {
+            hub.poll(Some(Duration::ZERO)).unwrap();
+            while hub.next_event().is_some() {}
+            hub.flush();
+        }
+        server.poll(Some(Duration::from_millis(1))).unwrap();
+        while let Some(event) = server.next_event() {
+            let Event::Frame(_, peer, body) = event else { continue };
+            let is_modest = *body == b"modest"[..];
+            came += usize::from(is_modest);
+            server.judge(peer, body.len(), if is_modest { Worth::Useful } else { Worth::Failed });
+        }
+        server.flush();
+    }
+    assert_eq!(server.metrics().clients.quarantined, 4, "three of them, and all that nobody knows");
 }
