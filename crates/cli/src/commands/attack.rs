@@ -9,6 +9,7 @@ mod flood;
 mod joiner;
 mod kind;
 
+use joiner::Joiner;
 pub(crate) use kind::Kind;
 
 use crate::failure::{Failure, Result};
@@ -19,8 +20,9 @@ use bezant_core::joining::CONTROL_SESSION;
 use bezant_core::message::Request;
 use bezant_core::registry::Message;
 use bezant_core::switching::{Panic, Switch, SwitchMessage};
-use bezant_node::Error;
+use bezant_node::client::ClientOptions;
 use bezant_node::config::{Address, ClusterConfig, resolve};
+use bezant_node::{Error, keys};
 use bezant_perf::raw::RawClient;
 use bezant_sim::byzantine::{Adversary, ClientMind};
 use bezant_sim::rng::Rng;
@@ -121,7 +123,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     let key = arguments.key.clone().unwrap_or_else(|| arguments.cluster.with_file_name("client.key"));
     let (attacks, instance) = match requests {
         Requests::Simulated(adversary) if adversary.needs_strangers() => {
-            let mut joiner = joiner::Joiner::new(&config, arguments.key.as_deref(), adversary)?;
+            let mut joiner = who_joins(&config, arguments.key.as_deref(), adversary)?;
             joiner.go_on(is_over).map_err(failed)?;
             (joiner.attacks(), joiner.instance())
         }
@@ -162,6 +164,24 @@ fn flood_ports(arguments: &Arguments, is_over: impl Fn() -> bool + Sync) -> Resu
         return output::line(json!({ "connections": made, "failed": failed }));
     }
     output::line(format!("{made} connections that were closed at once; {failed} more were refused or not made in time"))
+}
+
+/// With the key in this file, or a new one.
+fn who_joins(config: &ClusterConfig, key: Option<&Path>, adversary: Adversary) -> Result<Joiner> {
+    if !config.dynamic_clients {
+        return Err(Failure::usage(format!(
+            "{adversary} joins, and this cluster lets nobody join. Make one that does: bezant testnet --dynamic-clients."
+        )));
+    }
+    let options = match key {
+        Some(key) => files::client_options(config, key, 1, 1)?,
+        None => ClientOptions::of_stranger(config, keys::generate().map_err(failed)?),
+    };
+    if options.identity.is_some() {
+        return Err(Failure::usage(format!("{adversary} joins, and the cluster's file names this key already.")));
+    }
+    let raw = RawClient::new(&options).map_err(failed)?;
+    Joiner::new(raw, adversary).ok_or_else(|| Failure::usage(format!("{adversary} is no client.")))
 }
 
 struct Attacker {

@@ -54,13 +54,14 @@ mod feedback;
 mod invariants;
 mod joining;
 mod operation;
+mod proof;
 mod read;
 mod speculation;
 mod unanswered;
 mod whole;
 
 use crate::auth::Keyring;
-use crate::cluster::{ClientAuth, Cluster};
+use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::ids::{ClientId, InstanceId, Principal, ReplicaId, Sequence, Timestamp, View};
 use crate::joining::{CookieMessage, Credential};
@@ -82,9 +83,6 @@ pub use operation::{Answer, Completed, Completion, Read, Submit};
 
 /// The pause before a request is sent again grows by doubling, up to this factor of `Limits::client_retry`.
 const RETRY_DOUBLINGS_MAX: u32 = 4;
-
-/// For how many times `Limits::client_retry` a client signs, whatever the mode, after it had to ask again.
-const SIGNS_FOR: u64 = 64;
 
 /// A client's timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -272,32 +270,6 @@ impl Client {
         self.call = Some(Call::new(request, now, deadline, patience));
     }
 
-    fn request(&mut self, now: Instant, form: Form, operation: Bytes) -> Request {
-        let timestamp = self.next_timestamp(now);
-        let request = self.prove(self.compose(timestamp, form, operation));
-        if now < self.signs_until { self.signed(request) } else { request }
-    }
-
-    /// The same with a signature, if it is one to be ordered.
-    fn signed(&self, request: Request) -> Request {
-        let needs_none =
-            request.read_only || request.authentication.signature.is_some() || self.host_signs_it(&request);
-        if needs_none { request } else { request.sign(&self.keyring) }
-    }
-
-    /// Whether its host will sign it.
-    fn host_signs_it(&self, request: &Request) -> bool {
-        self.host_signs && request.lacks_signature(&self.cluster)
-    }
-
-    /// Adds this client's proof, but for a signature that its host adds.
-    fn prove(&self, request: Request) -> Request {
-        match self.host_signs {
-            true => request.authenticate_unsigned(&self.cluster, &self.keyring),
-            false => request.authenticate(&self.cluster, &self.keyring),
-        }
-    }
-
     fn next_timestamp(&mut self, now: Instant) -> Timestamp {
         let first = Timestamp(now.0.max(self.last_timestamp.0 + 1));
         let timestamp = self.memory.fair_timestamp(self.part(), &self.asking(), first);
@@ -459,6 +431,10 @@ impl Client {
             return self.set_retry(at, out);
         }
         self.pass_over_who_is_late(out);
+        let is_ordered = self.call.as_ref().is_some_and(|call| call.read != Read::One && !call.request.read_only);
+        if is_ordered && self.asked.part.is_resilient() {
+            self.sign_for_a_while(now);
+        }
         let Some(call) = &mut self.call else { return };
         if call.read == Read::One {
             call.retry_at = now + base;
@@ -469,12 +445,6 @@ impl Client {
             self.on_impatience(now, out);
         } else {
             out.step("Client 4");
-            if self.cluster.client_auth == ClientAuth::Mac {
-                self.signs_until = now + Duration(base.0.saturating_mul(SIGNS_FOR));
-            }
-            if now < self.signs_until && call.request.authentication.signature.is_none() {
-                call.request = call.request.clone().sign(&self.keyring);
-            }
             call.attempts += 1;
             call.retry_at = now + base.doubled(call.attempts.min(RETRY_DOUBLINGS_MAX), Duration(u64::MAX));
             out.send(Destination::Replicas, Message::Request(call.request.clone()));

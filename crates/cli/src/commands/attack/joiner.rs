@@ -1,7 +1,6 @@
 //! A liar that joins: a client of the core like any other, and whatever it asks for passes through the mind of one of
 //! the simulator's clients. It joins, asks, leaves, and joins again.
 
-use crate::failure::{Failure, Result};
 use bezant_core::client::{Client, ClientTimer, Completed, Completion, Read, Submit};
 use bezant_core::ids::{InstanceId, ReplicaId};
 use bezant_core::machine::{Destination, Effect, Input, Machine, Outbox};
@@ -9,16 +8,12 @@ use bezant_core::members::Admission;
 use bezant_core::registry::Message;
 use bezant_core::time::{Duration, Instant};
 use bezant_core::wire::Wire;
-use bezant_node::client::ClientOptions;
-use bezant_node::config::ClusterConfig;
-use bezant_node::keys;
 use bezant_perf::raw::RawClient;
 use bezant_sim::byzantine::{Adversary, ClientMind};
 use bezant_sim::rng::Rng;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::Path;
 use std::rc::Rc;
 
 /// What it asks for between joining and leaving.
@@ -50,29 +45,13 @@ pub(super) struct Joiner {
 }
 
 impl Joiner {
-    /// With the key in this file, or a new one.
-    pub(super) fn new(config: &ClusterConfig, key: Option<&Path>, adversary: Adversary) -> Result<Self> {
-        if !config.dynamic_clients {
-            return Err(Failure::usage(format!(
-                "{adversary} joins, and this cluster lets nobody join. Make one that does: bezant testnet \
-                 --dynamic-clients."
-            )));
-        }
-        let made = || keys::generate().map(|secret| ClientOptions::of_stranger(config, secret));
-        let options = match key {
-            Some(key) => ClientOptions::of(config, key, 1, 1).map_err(Failure::from)?,
-            None => made().map_err(super::failed)?,
-        };
-        if options.identity.is_some() {
-            return Err(Failure::usage(format!("{adversary} joins, and the cluster's file names this key already.")));
-        }
-        let raw = RawClient::new(&options).map_err(super::failed)?;
+    /// One that lies like this, if it is a client.
+    pub(super) fn new(raw: RawClient, adversary: Adversary) -> Option<Self> {
         let machine = Client::stranger(Rc::new(raw.cluster().clone()), Rc::new(raw.keyring().clone()));
         let mut rng = Rng::stream(raw.now().0, "joiner");
-        let mind = ClientMind::new(adversary, &mut rng, &BTreeSet::new())
-            .ok_or_else(|| Failure::usage(format!("{adversary} is no client.")))?;
+        let mind = ClientMind::new(adversary, &mut rng, &BTreeSet::new())?;
         let (timers, place, instance) = (BTreeMap::new(), Place::Outside(Instant(0)), InstanceId(1));
-        Ok(Self { raw, machine, timers, place, rng, mind, instance })
+        Some(Self { raw, machine, timers, place, rng, mind, instance })
     }
 
     /// What it did.

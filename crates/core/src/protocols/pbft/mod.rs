@@ -80,6 +80,7 @@
 
 mod amnesia;
 mod begun;
+mod careful;
 mod check;
 mod decision;
 mod fetch;

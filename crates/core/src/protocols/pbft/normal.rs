@@ -6,9 +6,8 @@ use super::replica::{Ctx, Pbft, Phase, ViewTimer};
 use super::slot::{Proposed, Slot};
 use super::{PbftRecord, PbftTimer};
 use crate::batch::{Batch, Entry, Ordered, Reference};
-use crate::cluster::ClientAuth;
 use crate::digest::Digest;
-use crate::ids::{ClientId, IdentityId, ReplicaId, Sequence};
+use crate::ids::{ClientId, ReplicaId, Sequence};
 use crate::message::{Request, Vouched};
 use crate::protocols::pool::is_for_primaries;
 use crate::protocols::total_order::{Delivery, OrderEffect, TotalOrder};
@@ -18,10 +17,6 @@ use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-
-/// For how many view time-outs after a view failed signatures are asked for in every mode: one more failed view in so
-/// many costs little.
-pub(super) const CAREFUL_TIMEOUTS: u64 = 32;
 
 impl Pbft {
     /// PBFT 1. A request arrives. Once its client has reason to complain, this replica watches that it is executed.
@@ -66,40 +61,6 @@ impl Pbft {
         if is_new && self.phase == Phase::Normal && primary != context.me && is_for_primaries(request, limits) {
             context.push(OrderEffect::Forward(primary, request.clone()));
         }
-    }
-
-    /// Whether a request's MAC is not enough for it to be ordered. A view that failed may have done so because the MACs
-    /// of a client hold for some and not for others (pbft-F20); whoever asks again signs, and for a while after that
-    /// ([`crate::client`]), so signatures can be asked for until that is a while ago.
-    fn demands_signatures(&self, context: &Ctx<'_>) -> bool {
-        context.cluster.client_auth != ClientAuth::Mac || context.now < self.careful_until
-    }
-
-    /// The view has failed: from now on only what is signed is ordered, or watched, for a while.
-    pub(super) fn be_careful(&mut self, context: &mut Ctx<'_>) {
-        let view_timeout = context.cluster.limits.view_timeout.0;
-        self.careful_until = context.now + Duration(view_timeout.saturating_mul(CAREFUL_TIMEOUTS));
-        let watched: Vec<ClientId> = self.pool.iter_watched().map(|request| request.client).collect();
-        for client in watched.into_iter().filter(|client| client.identity != IdentityId::SYSTEM) {
-            self.verify_waiting(context, client);
-        }
-    }
-
-    /// Checks the signature of the client's waiting request, where there has to be one, and drops the request if it
-    /// does not hold. Whether the request still waits.
-    fn verify_waiting(&mut self, context: &mut Ctx<'_>, client: ClientId) -> bool {
-        let signed = self.demands_signatures(context);
-        let Some(request) = self.pool.get_mut(client) else { return false };
-        if !signed {
-            return true;
-        }
-        Request::vouch_signatures(core::iter::once(&mut *request), context.cluster, context.keyring);
-        let holds = request.vouched == Vouched::Signature;
-        if !holds {
-            self.pool.remove(client);
-            context.reject(context.me, Rejection::UnauthenticRequest);
-        }
-        holds
     }
 
     /// PBFT 2. The primary proposes what is waiting, as one batch, while fewer than the congestion window are in

@@ -6,7 +6,7 @@ use crate::batch::{Batch, Entry, Reference};
 use crate::cluster::{ClientAuth, Limits};
 use crate::ids::{InstanceId, Principal, Sequence, Timestamp, View};
 use crate::message::Request;
-use crate::protocols::pbft::normal::CAREFUL_TIMEOUTS;
+use crate::protocols::pbft::careful::CAREFUL_TIMEOUTS;
 use crate::protocols::pbft::{PbftMessage, PrePrepare};
 use crate::registry::Message;
 use crate::rejection::Rejection;
