@@ -170,7 +170,7 @@ fn flood_ports(arguments: &Arguments, is_over: impl Fn() -> bool + Sync) -> Resu
 fn who_joins(config: &ClusterConfig, key: Option<&Path>, adversary: Adversary) -> Result<Joiner> {
     if !config.dynamic_clients {
         return Err(Failure::usage(format!(
-            "{adversary} joins, and this cluster lets nobody join. Make one that does: bezant testnet --dynamic-clients."
+            "{adversary} joins, and this cluster lets nobody. Make one that does: bezant testnet --dynamic-clients."
         )));
     }
     let options = match key {
