@@ -76,6 +76,8 @@ reasons! {
     Unmeasured => "unmeasured", "no Backup was measured with so much to do";
     /// Others are served, and one request is not (Robust 5).
     LeftOut => "left_out", "a request is left out";
+    /// Another replica has stopped, and nothing is logged any more (Robust 7).
+    LeftAlone => "left_alone", "a replica has stopped, and nothing goes on";
     /// It needs all replicas (Presence 3).
     SomebodyMissing => "somebody_missing", "a replica is missing";
     /// A client asks again and again for what it was answered.

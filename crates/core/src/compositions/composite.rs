@@ -202,6 +202,7 @@ impl<S: Service> Composite<S> {
             ReplicaTimer::Abort => self.announced = None,
             ReplicaTimer::Heartbeat => self.heartbeat(s),
             ReplicaTimer::Look => self.look(s),
+            ReplicaTimer::Alone => self.look_alone(s),
             timer => self.running_mut().open_mut().into_iter().for_each(|instance| instance.timer(s, timer)),
         }
         self.go_on(s);

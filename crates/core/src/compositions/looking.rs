@@ -1,4 +1,4 @@
-//! How a composition looks at what its instances are worth: the handlers of [Robust 1 to 6](super::robust).
+//! How a composition looks at what its instances are worth: the handlers of [Robust 1 to 7](super::robust).
 
 use super::composite::Composite;
 use super::robust::Found;
@@ -13,6 +13,9 @@ use crate::time::{Duration, Instant};
 
 /// Looks in a status interval.
 const LOOKS: u64 = 4;
+
+/// Looks in a status interval while another replica has stopped.
+const LOOKS_ALONE: u64 = 20;
 
 /// Looks after which a machine counts no more that has said nothing: less than a slow instance has, so that nobody is
 /// slow because a machine dies.
@@ -76,6 +79,25 @@ impl<S: Service> Composite<S> {
         s.step(step);
         s.step("Robust 6");
         instance.stop(s, reason, false);
+    }
+}
+
+impl<S: Service> Composite<S> {
+    /// Robust 7. Another replica has stopped, or that is a while ago.
+    pub(super) fn look_alone(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
+        if self.what.part.is_backup() {
+            return;
+        }
+        if let (Some(robust), Some(Running::Open(instance))) = (&mut self.robust, &mut self.running)
+            && instance.report().is_none()
+        {
+            s.step("Robust 7");
+            if robust.is_left_alone(instance.ledger()) {
+                return instance.stop(s, StopReason::LeftAlone, false);
+            }
+            let pause = Duration((s.cluster.limits.status_interval.0 / LOOKS_ALONE).max(1));
+            s.set_timer(ReplicaTimer::Alone, s.now + pause);
+        }
     }
 }
 

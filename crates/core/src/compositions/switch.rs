@@ -70,9 +70,13 @@ impl<S: Service> Composite<S> {
             ring.on_stable(s, from, stable.clone());
         }
         s.step("Switch 2");
+        let is_first = self.reports.is_empty();
         self.reports.insert(from, report);
         assert!(self.reports.len() <= self.what.replicas.n(), "one report of each replica");
         self.stopped_at.get_or_insert(s.now);
+        if is_first {
+            self.look_alone(s);
+        }
     }
 
     /// Switch 2: f+1 others have stopped. What this replica knows counts, not when it learnt it: the reports may all

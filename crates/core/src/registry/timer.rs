@@ -30,13 +30,15 @@ pub enum ReplicaTimer {
     Heartbeat,
     /// A robust composition looks at what its instance is worth.
     Look,
+    /// A robust composition looks whether its instance goes on without a replica that has stopped.
+    Alone,
     /// Of the resilient ring.
     Resilient(ResilientTimer),
 }
 
 impl ReplicaTimer {
     /// Those that mean nothing once their instance is over.
-    pub(crate) const OF_INSTANCES: [Self; 12] = [
+    pub(crate) const OF_INSTANCES: [Self; 13] = [
         Self::Pbft(PbftTimer::View),
         Self::Pbft(PbftTimer::Status),
         Self::Pbft(PbftTimer::Watch),
@@ -47,6 +49,7 @@ impl ReplicaTimer {
         Self::LowLoad,
         Self::Panic,
         Self::Pace,
+        Self::Alone,
         Self::Resilient(ResilientTimer::Patience),
         Self::Resilient(ResilientTimer::Repeat),
     ];

@@ -96,6 +96,11 @@ impl Machines {
         }
     }
 
+    /// Whether half a request or more waits, as the machines say.
+    pub(super) const fn anything_waits(&self) -> bool {
+        self.load >= 500
+    }
+
     /// How much has waited since the last time, in thousandths of a request times microseconds.
     pub(super) fn take_waited(&mut self, now: Instant) -> u64 {
         self.pass(now);

@@ -28,16 +28,20 @@
 //! * Robust 5. *Fairness.* It also stops when a request that was named for a whole status interval is not executed here
 //!   although, since then, some other session was served more than eight times.
 //! * Robust 6. Whoever finds so stops (Switch 2). No client takes part in that or in the switch (Switch 3).
+//! * Robust 7. Where another replica has stopped in an instance that is no Backup, this one looks twenty times in a
+//!   status interval. It stops as well when nothing was logged since the last time although something waits.
 //!
 //! # Why it is safe
 //! An instance may stop at any time (Speculation 4 of [`crate::protocols::speculative`]), and what stops it has no say
 //! in what the next one begins with. Clocks, feedback and expectations decide *when* a replica stops, and nothing else.
 //!
 //! # Whether one replica should be enough
-//! One liar's stop stops nobody: that takes f+1. A correct replica that stops alone ends the instance all the same
-//! where all n have to answer: the others get nothing done without it, see that within six looks, and stop as well. It
-//! could wait for f others, as in Aardvark, where who leaves alone falls behind; but here a liar can do the same by
-//! being silent, so nothing is gained by it, and a switch takes longer by one round of messages.
+//! One liar's stop stops nobody: that takes f+1, or that nothing goes on. A correct replica that stops alone ends the
+//! instance all the same where all n have to answer: the others get nothing done without it, and Robust 7 lets them see
+//! that at once. A liar that says it has stopped and goes on, so that something is logged, has said nothing. One that
+//! does stop, or is as slow as that, could have been silent, which costs more. A replica that finds an instance slow
+//! could wait for f others before it stops, as in Aardvark, where who leaves alone falls behind; for the same reason
+//! nothing would be gained by it, and a switch would take longer by one round of messages.
 //!
 //! # Why it is live
 //! The composition lives by its Backups, which never stop for this. An instance that is left for no good reason costs
@@ -98,12 +102,14 @@ pub(super) struct Robust {
     watch: Option<Watch>,
     /// How long the history was at the last look, where it grows with each request.
     logged: u64,
+    /// The same when it was last looked whether the instance goes on without a replica that has stopped.
+    alone: Option<u64>,
 }
 
 impl Robust {
     /// Among n replicas.
     pub(super) fn new(n: usize) -> Self {
-        Self { machines: Machines::default(), worth: Worth::new(n), watch: None, logged: 0 }
+        Self { machines: Machines::default(), worth: Worth::new(n), watch: None, logged: 0, alone: None }
     }
 
     /// Robust 3. An instance is over.
@@ -125,6 +131,13 @@ impl Robust {
         self.machines.begin();
         self.machines.take_waited(now);
         self.logged = instance.ledger().log.length();
+        self.alone = None;
+    }
+
+    /// Robust 7: whether the history is as long as the last time, and something waits.
+    pub(super) fn is_left_alone(&mut self, ledger: &Ledger<impl Service>) -> bool {
+        let logged = ledger.log.length();
+        self.alone.replace(logged) == Some(logged) && self.machines.anything_waits()
     }
 
     /// Robust 3 and 4: what is found of an instance that goes on.

@@ -8,7 +8,7 @@ use crate::rejection::Rejection;
 use crate::schedule::{Order, Part, Protocol, Quota, Schedule};
 use crate::services::Counter;
 use crate::stop::StopReason;
-use crate::switching::{Feedback, Switch, SwitchMessage};
+use crate::switching::{Feedback, Panic, Switch, SwitchMessage};
 use crate::testing::net::{Net, c, cluster, r};
 
 /// Clients that ask all the time, so few that they do not crowd Quorum.
@@ -116,6 +116,36 @@ fn nothing_is_expected_where_nobody_says_that_he_waits() {
     assert_eq!(net.hosts[0].replica.instance(), InstanceId(3), "and who says so now is not");
 }
 
+/// A client panics at one replica only: the others get nothing done without it, and need not wait to see how slow that
+/// is. Where nothing waits, or something goes on, the word of one replica stops nobody.
+#[test]
+fn where_one_replica_has_stopped_and_nothing_goes_on_the_others_stop_at_once() {
+    let panicked = || {
+        let mut net = measured(600, FAST);
+        let panic = SwitchMessage::Panic(Panic { client: client(0), timestamp: Timestamp(1) });
+        let panic = Message::Switch(Switch { instance: net.hosts[0].replica.instance(), message: panic });
+        net.forge(c(0), r(3), panic);
+        net.settle();
+        net
+    };
+    let mut net = panicked();
+    announce(&mut net, 0, 0, 0);
+    net.pass(5 * LOOK);
+    assert_eq!(net.hosts[0].replica.instance(), InstanceId(2), "nothing waits");
+    announce(&mut net, 0, CLIENTS as u32, 1);
+    net.pass(LOOK / 2);
+    assert_eq!(net.hosts[0].replica.instance(), InstanceId(3));
+    assert!(stopped_for(&net, StopReason::LeftAlone) >= 1);
+    let mut net = panicked();
+    let quiet = |net: &mut Net<Counter>, session: usize| {
+        net.submit(session, &Counter::add(1), false);
+        announce(net, 0, CLIENTS as u32, 1);
+        net.pass(LOOK / 6);
+        net.hosts[0].replica.instance()
+    };
+    assert_eq!([0, 1, 2].map(|session| quiet(&mut net, session)), [InstanceId(2); 3], "they log what comes");
+}
+
 /// Otherwise a client that says in every Backup that much waits, and later that little does, takes every yardstick
 /// away; and one that says nothing makes a Backup look better than it is.
 #[test]
@@ -202,7 +232,7 @@ fn where_all_wait_for_long_nobody_is_left_out() {
 fn a_backup_hands_on_what_it_expects_to_the_next_one() {
     let mut net = measured(1_100, 3 * FAST);
     (0..4).for_each(|id| {
-        let message = SwitchMessage::Panic(crate::switching::Panic { client: client(0), timestamp: Timestamp(1) });
+        let message = SwitchMessage::Panic(Panic { client: client(0), timestamp: Timestamp(1) });
         net.forge(c(0), r(id), Message::Switch(Switch { instance: InstanceId(2), message }));
     });
     net.settle();
