@@ -22,7 +22,8 @@
 //! * Robust 4. *Expectations.* An instance that is no Backup stops when it does less than half of that, at no less
 //!   load, within two looks, three times in a row; or, within twenty, not a twentieth more: one that is no better than
 //!   a Backup is not worth while, and a Backup may have been slow itself, whose primary the next one does not have.
-//!   Nothing is expected where less than half a request waits. What takes longer, because requests are rare, is looked
+//!   After one that was left within two looks, one failure is enough, until an instance has held over twenty. Nothing
+//!   is expected where less than half a request waits. What takes longer, because requests are rare, is looked
 //!   at for longer: until a Backup would have executed 32, or 512. It stops as well after three times twenty looks in
 //!   which more than four times as much waited as in any Backup that was measured: then one is.
 //! * Robust 5. *Fairness.* It also stops when a request that was named for a whole status interval is not executed here

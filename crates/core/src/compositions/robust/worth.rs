@@ -112,11 +112,13 @@ pub(super) struct Worth {
     role: Role,
     /// Far horizons that have passed with more to do than any Backup had.
     unmeasured: u32,
+    /// Whether an instance has failed over the near horizon, and none has held over the far one since.
+    suspected: bool,
 }
 
 impl Worth {
     pub(super) fn new(n: usize) -> Self {
-        Self { known: Default::default(), n, role: Role::Measured, unmeasured: 0 }
+        Self { known: Default::default(), n, role: Role::Measured, unmeasured: 0, suspected: false }
     }
 
     /// An instance begins.
@@ -165,9 +167,11 @@ impl Worth {
                     let has_failed = u128::from(rate.throughput) * 1_000 < expected;
                     let failed = &mut self.known[at].failed;
                     *failed = if has_failed { *failed + 1 } else { 0 };
-                    if *failed >= horizon.times {
+                    if *failed >= if self.suspected { 1 } else { horizon.times } {
                         found = Some(Found::Slow);
                     }
+                    // The far one judges after the near one.
+                    self.suspected = if at == 0 { self.suspected || found.is_some() } else { found.is_some() };
                     self.unmeasured += u32::from(at == HORIZONS.len() - 1 && !has_seen);
                 }
             }
@@ -232,6 +236,21 @@ mod tests {
         watched.backup(20, 1_000);
         assert_eq!(watched.looks(19, 500), None);
         watched.begin(Role::Measured);
+        assert_eq!(watched.looks(99, 490), Some((6, Found::Slow)));
+    }
+
+    /// Who is slow on purpose is slow in the next instance as well.
+    #[test]
+    fn after_one_that_was_slow_the_next_one_is_found_at_once() {
+        let mut watched = Watched::new(100);
+        watched.backup(20, 1_000);
+        assert_eq!(watched.looks(99, 490), Some((6, Found::Slow)));
+        for _ in 0..2 {
+            watched.begin(Role::Measured);
+            assert_eq!(watched.looks(99, 490), Some((2, Found::Slow)));
+        }
+        watched.begin(Role::Measured);
+        assert_eq!(watched.looks(20, 1_050), None, "that one is worth while");
         assert_eq!(watched.looks(99, 490), Some((6, Found::Slow)));
     }
 
