@@ -117,7 +117,7 @@ impl Client {
         let (earliest, latest) = (join.time(), join.time() + self.cluster.limits.cookie_lifetime);
         let timestamp = Timestamp(now.0.clamp(earliest.0, latest.0));
         let request = self.compose(timestamp, Form::default(), join.to_bytes().into());
-        let request = self.prove(request);
+        let request = self.prove(now, request);
         self.ask_everybody(request, joining.begun, now, joining.deadline, out);
     }
 

@@ -12,8 +12,11 @@ use crate::time::{Duration, Instant};
 /// Answers after which a machine says how much has waited.
 const ANSWERS: u32 = 5;
 
-/// How often it does so at most, as a part of half a status interval.
-const PAUSE_PARTS: u64 = 10;
+/// How soon a machine says that something has waited, as a part of a status interval.
+const INTERVAL_PARTS: u64 = 10;
+
+/// How often it does so at most, as a part of that.
+const PAUSE_PARTS: u64 = 2;
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
@@ -43,7 +46,7 @@ impl Client {
 impl Reporter {
     /// Of the machine whose first session this is; `None` where nobody wants to know.
     pub fn new(cluster: &Cluster, machine: ClientId) -> Option<Self> {
-        let interval = Duration(cluster.limits.status_interval.0 / 2);
+        let interval = Duration(cluster.limits.status_interval.0 / INTERVAL_PARTS);
         cluster.protocol.is_robust().then_some(Self {
             machine,
             interval,
@@ -157,7 +160,7 @@ mod tests {
             (0..4).for_each(|_| reporter.waits(now, true));
         }
         assert_eq!(said, [4_000, 4_000], "every ten milliseconds, and all that time");
-        let silent = begins + Duration(20_000 + 100_000);
+        let silent = begins + Duration(20_000 + 20_000);
         assert_eq!(reporter.next(), Some(silent));
         assert_eq!(load(reporter.say(silent, [])), Some(4_000), "they wait");
     }
@@ -168,10 +171,10 @@ mod tests {
         let begins = Instant(1_000_000);
         reporter.waits(begins, true);
         reporter.waits(begins + Duration(2_000), false);
-        let end = begins + Duration(100_000);
+        let end = begins + Duration(20_000);
         assert_eq!(reporter.next(), Some(end));
-        assert_eq!(load(reporter.say(end, [])), Some(20));
-        let end = end + Duration(100_000);
+        assert_eq!(load(reporter.say(end, [])), Some(100));
+        let end = end + Duration(20_000);
         assert_eq!((reporter.next(), load(reporter.say(end, []))), (Some(end), Some(0)));
         assert_eq!((reporter.next(), load(reporter.end())), (None, None));
     }

@@ -251,7 +251,7 @@ impl Client {
         self.last_timestamp = self.last_timestamp.max(timestamp);
         let manner = if submit.read_only { Manner::OrderedQuery } else { Manner::Ordered };
         let form = Form { manner, is_bundle: submit.is_bundle };
-        let request = self.prove(self.compose(timestamp, form, submit.operation));
+        let request = self.prove(now, self.compose(timestamp, form, submit.operation));
         let everywhere = match self.part().is_resilient() {
             true => request.clone(),
             false => request.clone().authenticate_for_all(&self.cluster, &self.keyring),

@@ -8,23 +8,23 @@ use crate::message::{Form, Request};
 use crate::time::{Duration, Instant};
 use bytes::Bytes;
 
-/// For how many times `Limits::client_retry` it goes on signing.
-const SIGNS_FOR: u64 = 64;
+/// For how many times `Limits::view_timeout` it goes on signing: somewhat longer than replicas ask for that.
+const SIGNS_FOR: u64 = 40;
 
 impl Client {
     pub(super) fn request(&mut self, now: Instant, form: Form, operation: Bytes) -> Request {
         let timestamp = self.next_timestamp(now);
-        let request = self.prove(self.compose(timestamp, form, operation));
-        let is_signed = now < self.signs_until && !request.read_only;
-        if is_signed { request.sign(&self.keyring) } else { request }
+        self.prove(now, self.compose(timestamp, form, operation))
     }
 
     /// Adds this client's proof, but for a signature that its host adds.
-    pub(super) fn prove(&self, request: Request) -> Request {
-        match self.host_signs {
+    pub(super) fn prove(&self, now: Instant, request: Request) -> Request {
+        let request = match self.host_signs {
             true => request.authenticate_unsigned(&self.cluster, &self.keyring),
             false => request.authenticate(&self.cluster, &self.keyring),
-        }
+        };
+        let is_signed = now < self.signs_until && !request.read_only;
+        if is_signed { request.sign(&self.keyring) } else { request }
     }
 
     /// Client 4. It has to ask again.
@@ -32,7 +32,7 @@ impl Client {
         if self.cluster.client_auth != ClientAuth::Mac {
             return;
         }
-        self.signs_until = now + Duration(self.cluster.limits.client_retry.0.saturating_mul(SIGNS_FOR));
+        self.signs_until = now + Duration(self.cluster.limits.view_timeout.0.saturating_mul(SIGNS_FOR));
         if let Some(call) = self.call.as_mut().filter(|call| call.request.authentication.signature.is_none()) {
             call.request = call.request.clone().sign(&self.keyring);
         }

@@ -222,7 +222,7 @@ impl Client {
     /// (abs-S4).
     fn ask_in_new_instance(&mut self, now: Instant, out: &mut Outbox<Self>) {
         let Some(mut call) = self.call.take() else { return };
-        let request = self.prove(call.request.clone().asked_in(self.instance));
+        let request = self.prove(now, call.request.clone().asked_in(self.instance));
         let everywhere = request.clone().authenticate_for_all(&self.cluster, &self.keyring);
         out.send(Destination::Replicas, Message::Request(everywhere));
         let patience = self.patience();

@@ -85,14 +85,14 @@ impl<S: Service> Composite<S> {
 impl<S: Service> Composite<S> {
     /// Robust 7. Another replica has stopped, or that is a while ago.
     pub(super) fn look_alone(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
-        if self.what.part.is_backup() {
+        if self.what.part.is_resilient() {
             return;
         }
         if let (Some(robust), Some(Running::Open(instance))) = (&mut self.robust, &mut self.running)
             && instance.report().is_none()
         {
             s.step("Robust 7");
-            if robust.is_left_alone(instance.ledger()) {
+            if robust.is_left_alone(s.now, instance.ledger()) {
                 return instance.stop(s, StopReason::LeftAlone, false);
             }
             let pause = Duration((s.cluster.limits.status_interval.0 / LOOKS_ALONE).max(1));

@@ -350,6 +350,9 @@ impl<S: Service> Composite<S> {
         for (from, message) in self.early.take() {
             self.dispatch(s, from, message);
         }
+        if !self.reports.is_empty() {
+            self.look_alone(s);
+        }
     }
 
     /// Switch 5: somebody speaks to an instance that is over.

@@ -27,7 +27,8 @@ pub fn memory_max(cluster: &Cluster, identities: u64) -> [(&'static str, u64); 8
     let history = cluster.history_bound() + cluster.inherited_bound();
     let sessions = limits.sessions_per_identity_max as u64;
     let replies = (sessions * operation).min(REPLY_BYTES_MAX + operation) + sessions * OVERHEAD;
-    let versions = cluster.window() / limits.checkpoint_interval + 2;
+    let rulings = cluster.window() - cluster.window_of_requests();
+    let versions = cluster.window() / limits.checkpoint_interval + rulings + 2;
     let chains = cluster.protocol.schedule().parts().contains(&Part::Chain);
     [
         ("requests and reads that wait: pending_*", 2 * limits.pending_bytes_max as u64 + waiting + 4 * n * request),

@@ -80,6 +80,8 @@ pub(super) struct Link {
     pub(super) accounted: usize,
     /// Frames that have come since the last look.
     pub(super) frames: u64,
+    /// Frames queued for it since then.
+    pub(super) frames_out: u64,
     /// Whether the other side is still there.
     pub(super) watch: Watch,
     pub(super) pace: Pace,
@@ -117,6 +119,7 @@ impl Link {
             writable: connected,
             accounted: 0,
             frames: 0,
+            frames_out: 0,
             watch: Watch::default(),
             pace: Pace::default(),
             input: FrameBuffer::default(),

@@ -39,7 +39,7 @@ impl Worth {
                 if is_client {
                     Self::Failed
                 } else {
-                    Self::Useless
+                    Self::Untimely
                 }
             }
             Rejection::UnknownIdentity
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(Worth::of([].into_iter(), false), Worth::Useful);
         assert_eq!(Worth::of([OutsideWindow].into_iter(), false), Worth::Untimely);
         assert_eq!(Worth::of([BadMac, OutsideWindow, Duplicate].into_iter(), false), Worth::Failed);
-        assert_eq!(Worth::of([UnauthenticRequest].into_iter(), false), Worth::Useless, "it is a client's");
+        assert_eq!(Worth::of([UnauthenticRequest].into_iter(), false), Worth::Untimely, "it is a client's");
         assert_eq!(Worth::of([UnauthenticRequest, OutsideWindow].into_iter(), true), Worth::Failed);
     }
 }

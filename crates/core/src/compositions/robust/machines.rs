@@ -96,9 +96,10 @@ impl Machines {
         }
     }
 
-    /// Whether half a request or more waits, as the machines say.
-    pub(super) const fn anything_waits(&self) -> bool {
-        self.load >= 500
+    /// Whether half a request or more waits, as machines have said since then.
+    pub(super) fn anything_waits_since(&self, since: Instant) -> bool {
+        let fresh = self.machines.values().filter(|machine| machine.heard > since);
+        fresh.map(|machine| machine.load).fold(0, u64::saturating_add) >= 500
     }
 
     /// How much has waited since the last time, in thousandths of a request times microseconds.

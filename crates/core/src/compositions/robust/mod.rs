@@ -11,7 +11,7 @@
 //! # Steps
 //! * Robust 1. *Feedback.* A client machine tells all replicas how many requests of all its sessions have waited, on
 //!   average since it last said so, and which of them has waited longest: after every five answers, but no more than
-//!   twenty times in a status interval; and after half an interval in which something waited, or was said to.
+//!   twenty times in a status interval; and after a tenth of one in which something waited, or was said to.
 //! * Robust 2. *Load.* So a replica knows how many requests wait, wherever they wait. Who has said nothing for three
 //!   looks does not count.
 //! * Robust 3. *What a Backup does.* Four times in a status interval a replica looks at how much has been done. Of each
@@ -22,15 +22,16 @@
 //! * Robust 4. *Expectations.* An instance that is no Backup stops when it does less than half of that, at no less
 //!   load, within two looks, three times in a row; or, within twenty, not a twentieth more: one that is no better than
 //!   a Backup is not worth while, and a Backup may have been slow itself, whose primary the next one does not have.
-//!   After one that was left within two looks, one failure is enough, until an instance has held over twenty. Nothing
-//!   is expected where less than half a request waits. What takes longer, because requests are rare, is looked
+//!   After one that was left within two looks, twice in a row is enough for the next n, until one has held over twenty.
+//!   Nothing is expected where less than half a request waits. What takes longer, because requests are rare, is looked
 //!   at for longer: until a Backup would have executed 32, or 512. It stops as well after three times twenty looks in
 //!   which more than four times as much waited as in any Backup that was measured: then one is.
 //! * Robust 5. *Fairness.* It also stops when a request that was named for a whole status interval is not executed here
 //!   although, since then, some other session was served more than eight times.
 //! * Robust 6. Whoever finds so stops (Switch 2). No client takes part in that or in the switch (Switch 3).
-//! * Robust 7. Where another replica has stopped in an instance that is no Backup, this one looks twenty times in a
-//!   status interval. It stops as well when nothing was logged since the last time although something waits.
+//! * Robust 7. Where another replica has stopped in an instance that needs all, this one stops as well when nothing is
+//!   logged for eight times as long as usual, and a twentieth of a status interval at least, although some machine has
+//!   said since then that something waits.
 //!
 //! # Why it is safe
 //! An instance may stop at any time (Speculation 4 of [`crate::protocols::speculative`]), and what stops it has no say
@@ -73,8 +74,8 @@
 //!   may also come before the request that it names, which is long, or takes another way.
 //!
 //! # Cost
-//! For five requests of a machine at most n messages of some forty bytes; from a machine that asks less often, n in
-//! half a status interval.
+//! For five requests of a machine at most n messages of some forty bytes; from a machine that asks less often, n in a
+//! tenth of a status interval.
 
 mod machines;
 mod worth;
@@ -94,6 +95,11 @@ use worth::{Done, Role, Worth};
 /// one in some queue, and what was asked while it was on its way.
 const SERVED_MAX: u32 = 8;
 
+/// How many times as long as usual nothing is logged in an instance that does not go on.
+const QUIET_GAPS: u64 = 8;
+/// Nothing was logged so far: no time is longer than usual.
+const FOREVER: Duration = Duration(u64::MAX);
+
 /// What a replica knows of what its instances are worth. Local, and forgotten when it starts again.
 #[derive(Clone, Debug)]
 pub(super) struct Robust {
@@ -103,14 +109,26 @@ pub(super) struct Robust {
     watch: Option<Watch>,
     /// How long the history was at the last look, where it grows with each request.
     logged: u64,
-    /// The same when it was last looked whether the instance goes on without a replica that has stopped.
-    alone: Option<u64>,
+    /// The same, and when that was, when it was last looked whether the instance goes on without a replica that has
+    /// stopped.
+    alone: Option<(u64, Instant)>,
+    /// When it was last looked, and how long it took of late from one request to the next.
+    looked: Instant,
+    gap: Duration,
 }
 
 impl Robust {
     /// Among n replicas.
     pub(super) fn new(n: usize) -> Self {
-        Self { machines: Machines::default(), worth: Worth::new(n), watch: None, logged: 0, alone: None }
+        Self {
+            machines: Machines::default(),
+            worth: Worth::new(n),
+            watch: None,
+            logged: 0,
+            alone: None,
+            looked: Instant(0),
+            gap: FOREVER,
+        }
     }
 
     /// Robust 3. An instance is over.
@@ -132,13 +150,18 @@ impl Robust {
         self.machines.begin();
         self.machines.take_waited(now);
         self.logged = instance.ledger().log.length();
-        self.alone = None;
+        (self.alone, self.looked, self.gap) = (None, now, FOREVER);
     }
 
-    /// Robust 7: whether the history is as long as the last time, and something waits.
-    pub(super) fn is_left_alone(&mut self, ledger: &Ledger<impl Service>) -> bool {
+    /// Robust 7: whether the history is as long as it was the last time, and something waits since then.
+    pub(super) fn is_left_alone(&mut self, now: Instant, ledger: &Ledger<impl Service>) -> bool {
         let logged = ledger.log.length();
-        self.alone.replace(logged) == Some(logged) && self.machines.anything_waits()
+        let (before, at) = *self.alone.get_or_insert((logged, now));
+        if before != logged {
+            self.alone = Some((logged, now));
+        }
+        let is_quiet = before == logged && now > at && now - at >= Duration(self.gap.0.saturating_mul(QUIET_GAPS));
+        is_quiet && self.machines.anything_waits_since(at)
     }
 
     /// Robust 3 and 4: what is found of an instance that goes on.
@@ -146,6 +169,11 @@ impl Robust {
         let said = self.machines.take_waited(now);
         let logged = instance.ledger().log.length();
         let before = core::mem::replace(&mut self.logged, logged);
+        if let Some(gap) =
+            (now - core::mem::replace(&mut self.looked, now)).0.checked_div(logged.saturating_sub(before))
+        {
+            self.gap = Duration(gap);
+        }
         let done = match instance.take_measure(now) {
             Some((served, waited)) => Done { served, waited: waited.saturating_mul(1_000).max(said) },
             None => Done { served: logged.saturating_sub(before), waited: said },

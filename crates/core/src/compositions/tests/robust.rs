@@ -122,6 +122,7 @@ fn nothing_is_expected_where_nobody_says_that_he_waits() {
 fn where_one_replica_has_stopped_and_nothing_goes_on_the_others_stop_at_once() {
     let panicked = || {
         let mut net = measured(600, FAST);
+        ask(&mut net, 10, FAST);
         let panic = SwitchMessage::Panic(Panic { client: client(0), timestamp: Timestamp(1) });
         let panic = Message::Switch(Switch { instance: net.hosts[0].replica.instance(), message: panic });
         net.forge(c(0), r(3), panic);

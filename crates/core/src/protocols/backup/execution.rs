@@ -66,7 +66,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     }
 
     /// Backup 1 and 2: what is answered from a state with nothing in it that may be undone.
-    fn on_read(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, request: Request) {
+    pub(super) fn on_read(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, request: Request) {
         if !self.order.may_vote() {
             // An amnesiac replica may have forgotten a write that it acknowledged.
             return;
@@ -106,7 +106,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.reply(s, request, self.view(), self.ledger.estate.executed(), Firmness::Read, outcome);
     }
 
-    fn answer_waiting_reads(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
+    pub(super) fn answer_waiting_reads(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         if !self.may_answer_reads() {
             return;
         }

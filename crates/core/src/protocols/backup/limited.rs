@@ -126,8 +126,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
                     self.answer_again(s, request, entry);
                 }
             }
-            // If what made it stale is undone, its client asks again.
-            Freshness::Stale if works && self.ledger.estate.is_tentative() => s.reject(from, Rejection::StaleTimestamp),
+            // What made it stale may be undone: as with a read, that is waited for.
+            Freshness::Stale if works && direct && !request.is_system() => self.on_read(s, request),
             Freshness::Stale if works && !request.is_system() => s.too_late(from, self.view(), &request),
             Freshness::Gone(refusal) if works && direct => self.refuse(s, &request, refusal),
             // Whoever leads may not have it himself.
@@ -193,6 +193,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         if self.follow_ruling(s, queue, batch, &rulings) {
             return true;
         }
+        self.answer_waiting_reads(s);
         if self.is_done() {
             self.note_unserved(&ordered);
         }

@@ -31,6 +31,13 @@ impl Pbft {
         }
     }
 
+    /// The same when others have left the view. Where nobody waits they have done so for something else.
+    pub(super) fn be_careful_if_somebody_waits(&mut self, context: &mut Ctx<'_>) {
+        if self.pool.oldest_watched().is_some() {
+            self.be_careful(context);
+        }
+    }
+
     /// Checks the signature of the client's waiting request, where there has to be one, and drops the request if it
     /// does not hold. Whether the request still waits.
     pub(super) fn verify_waiting(&mut self, context: &mut Ctx<'_>, client: ClientId) -> bool {

@@ -25,6 +25,11 @@ impl Pbft {
         let reason = match self.view_timer.take() {
             // It is over by now: then the next one is watched.
             Some(ViewTimer::Request(client, timestamp)) if !self.pool.waits(client, timestamp) => return,
+            // It fetches a state that others have, and does not know what they have executed since. If the primary has
+            // failed they leave, and it leaves with them.
+            Some(ViewTimer::Request(..) | ViewTimer::Batch(_)) if self.committed < self.low_water_mark() => {
+                return self.watch_requests(context);
+            }
             Some(ViewTimer::Request(..)) if self.phase == Phase::Normal => "a request waits too long",
             Some(ViewTimer::Batch(_)) if self.phase == Phase::Normal => "a batch waits too long",
             Some(ViewTimer::NewView) if self.phase == Phase::Changing => "the new view does not begin",
@@ -33,6 +38,7 @@ impl Pbft {
         if !self.may_vote_in(self.view.next()) {
             return;
         }
+        self.be_careful(context);
         self.start_view_change(context, self.view.next(), reason);
     }
 
@@ -42,11 +48,7 @@ impl Pbft {
         assert!(view > self.view || self.phase == Phase::Changing && view == self.view, "views only grow");
         context.step("PBFT 7");
         // Another primary gets longer. One that begins anew ([`Self::renew`]) has not failed.
-        let has_failed = self.phase != Phase::Normal || view != self.renewed();
-        self.attempts += u32::from(has_failed);
-        if has_failed {
-            self.be_careful(context);
-        }
+        self.attempts += u32::from(self.phase != Phase::Normal || view != self.renewed());
         self.view = view;
         self.phase = Phase::Changing;
         self.view_timer = None;
@@ -115,8 +117,10 @@ impl Pbft {
             // Others may not have heard it, and must not be left behind.
             let primary = &self.view_changes[&self.replicas.primary(self.view)];
             context.push(OrderEffect::Broadcast(PbftMessage::ViewChange(Box::new(primary.signed.claim()))));
+            self.be_careful_if_somebody_waits(context);
             self.start_view_change(context, view, reason);
         } else if views.len() >= self.replicas.weak() && self.may_vote_in(views[0]) {
+            self.be_careful_if_somebody_waits(context);
             self.start_view_change(context, views[0], "f+1 replicas ask for another view");
         }
     }

@@ -72,9 +72,11 @@ impl Hub {
         let frames = all - std::mem::replace(&mut self.frames_before, all);
         for index in 0..self.links.len() {
             let Some(link) = self.links[index].as_mut() else { continue };
+            // What was sent to it is no measure: it may have asked for that.
             let its = std::mem::take(&mut link.frames);
+            let sent = std::mem::take(&mut link.frames_out);
             if let Some(Peer::Replica(replica)) = link.peer()
-                && let Some(change) = self.rations.compare(replica, its, frames.saturating_sub(its), self.now)
+                && let Some(change) = self.rations.compare(replica, its, frames.saturating_sub(its + sent), self.now)
             {
                 self.begin_quarantine(change);
             }

@@ -13,8 +13,9 @@
 //!   requests that come too late or find no room. What is merely early or late costs a replica nothing, since the whole
 //!   load comes to somebody who is behind like that. For a client each byte of use pays for [`USELESS_PER_USEFUL`]
 //!   others, so that whoever is served, however slowly, does not owe anything for asking again.
-//! - **Flood**: a replica's frames beyond [`EXCESS_RATIO`] times all else that came from anybody, or was sent, in the
-//!   same time. Aardvark compares a replica's with what the others sent. That alone would be wrong here: in a ring all
+//! - **Flood**: a replica's frames beyond [`EXCESS_RATIO`] times all else that came from anybody, or was sent to
+//!   others, in the same time. Aardvark compares a replica's with what the others sent. That alone would be wrong here:
+//!   in a ring all
 //!   comes from one neighbour, and pages of state from whoever is asked for them. But what is of use leads to something
 //!   that is sent, or follows from it; and what comes to a replica that is behind comes from several others. Bytes are
 //!   not compared: one page may be a thousand times as long as what asks for it, and long frames cost little for each
@@ -221,7 +222,9 @@ impl Rations {
                 begun[0] = Some((Some(party), cause));
             }
         }
-        for (cause, price) in costs(FAILED_OF_ALL, useless / USELESS_OF_ALL).filter(|_| is_client) {
+        // Its own ration bounds what somebody in quarantine costs: others need not pay for that.
+        let is_of_all = is_client && owner.quarantine.is_none();
+        for (cause, price) in costs(FAILED_OF_ALL, useless / USELESS_OF_ALL).filter(|_| is_of_all) {
             if self.clients.charge(cause, price, now) {
                 begun[1] = Some((None, cause));
             }

@@ -22,6 +22,7 @@ impl Hub {
             State::Up(_) => {
                 link.queue(lane, body, tail);
                 link.watch.said(self.now);
+                link.frames_out += 1;
                 true
             }
             State::Shaking(_) => link.queue_early(body, tail),
