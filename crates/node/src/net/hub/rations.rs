@@ -15,8 +15,8 @@
 //!   others, so that whoever is served, however slowly, does not owe anything for asking again.
 //! - **Flood**: a replica's frames beyond [`EXCESS_RATIO`] times all else that came from anybody, or was sent to
 //!   others, in the same time. Aardvark compares a replica's with what the others sent. That alone would be wrong here:
-//!   in a ring all comes from one neighbour, and pages of state from whoever is asked for them. But what is of use leads
-//!   to something that is sent, or follows from it; and what comes to a replica that is behind comes from several
+//!   in a ring all comes from one neighbour, and pages of state from whoever is asked for them. But what is of use
+//!   leads to something that is sent, or follows from it; and what comes to a replica that is behind comes from several
 //!   others. Bytes are not compared: one page may be a thousand times as long as what asks for it, and long frames cost
 //!   little for each byte.
 //!
