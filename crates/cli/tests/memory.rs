@@ -82,27 +82,31 @@ impl Flooded {
 
 /// Lets a client of its own attack.
 fn attack(file: &str, kind: &str, seconds: &str) -> Running {
-    let key = flooder(file);
+    let key = key_of(file, "flooder");
     let arguments = ["attack", "--cluster", file, "--kind", kind, "--seconds", seconds, "--key", &key];
     Running(spawn(&mut bezant(&arguments)))
 }
 
-/// The key of that client.
-fn flooder(file: &str) -> String {
-    file.replace("cluster.toml", "flooder.key")
+/// The key of a client.
+fn key_of(file: &str, client: &str) -> String {
+    file.replace("cluster.toml", &format!("{client}.key"))
 }
 
-/// A cluster with two clients: one that is to be served, and one that floods.
+/// A cluster with three clients: one that is to be served, one that floods, and one that hoards. Whoever floods is in
+/// quarantine soon, and has no chance to hoard.
 fn start(scratch: &Scratch) -> Cluster {
     let mut options = vec!["--protocol", "r-aliph", "--durability", "memory", "--channel", "plain"];
     options.extend(LIMITS.iter().flat_map(|limit| ["--limit", limit]));
     testnet_with(scratch, "net", 4, &options);
     let file = scratch.join("net/cluster.toml");
-    let made = run(&mut bezant(&["client-key", "new", &flooder(&file)]), "");
-    assert_eq!(made.code, Some(0), "{made:?}");
-    let identity = format!("\n[[identity]]\nid = 1\nname = \"flooder\"\npublic_key = \"{}\"\n", made.stdout.trim());
-    let cluster = std::fs::read_to_string(&file).unwrap();
-    std::fs::write(&file, cluster + &identity).unwrap();
+    let mut cluster = std::fs::read_to_string(&file).unwrap();
+    for (id, name) in [(1, "flooder"), (2, "hoarder")] {
+        let made = run(&mut bezant(&["client-key", "new", &key_of(&file, name)]), "");
+        assert_eq!(made.code, Some(0), "{made:?}");
+        let key = made.stdout.trim();
+        cluster += &format!("\n[[identity]]\nid = {id}\nname = \"{name}\"\npublic_key = \"{key}\"\n");
+    }
+    std::fs::write(&file, cluster).unwrap();
     Cluster::run(scratch, "net")
 }
 
@@ -116,7 +120,7 @@ struct Hoard {
 impl Hoard {
     fn begin(file: &str, replica: usize) -> Self {
         let config = ClusterConfig::load(Path::new(file)).unwrap();
-        let secret = keys::load(Path::new(&flooder(file))).unwrap();
+        let secret = keys::load(Path::new(&key_of(file, "hoarder"))).unwrap();
         let identity = config.identity_of(&Ed25519.public(&secret)).unwrap().id;
         let me = Principal::Client(ClientId { identity, session: 0 });
         let keyring = Keyring::new(&Ed25519, &config.to_cluster(), me, secret, config.public_keys()).unwrap();

@@ -12,11 +12,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Runs that take all steps together.
-const RUNS: [(&str, u64); 11] = [
+const RUNS: [(&str, u64); 12] = [
     ("pbft", 4),
     ("pbft", 6),
     ("aardvark", 8),
     ("aardvark", 63),
+    ("pbft", 34),
     ("aliph", 275),
     ("r-aliph", 33),
     ("azyzzyva", 0),

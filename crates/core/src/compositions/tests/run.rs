@@ -253,6 +253,10 @@ impl Run {
             }
             let (replica, history) = (&host.replica, &host.replica.service().entries);
             let instance = replica.instance();
+            if replica.estate().is_tentative() {
+                // In a Backup that stays: the last batch may be undone.
+                continue;
+            }
             let begun = |(by, of, _): &(ReplicaId, InstanceId, _)| (by.0, *of) == (id, instance);
             let has_begun = instance.0 == 1 || self.begun.iter().any(begun);
             if (seen.instance, seen.has_begun, &seen.history) == (instance, has_begun, history) {
