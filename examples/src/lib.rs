@@ -8,6 +8,7 @@ use std::error::Error;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::mpsc;
 
 /// Shows what a replica logs on standard error. Without a subscriber of `tracing` nothing is shown.
 pub fn log_to_stderr() {
@@ -20,9 +21,12 @@ pub fn log_to_stderr() {
 /// # Errors
 /// As [`bezant_node::host`](bezant_node::host()).
 pub fn demo<S: Service + Default + Send + 'static>(folder: &Path, name: &str) -> Result<(), bezant_node::Error> {
+    // Whoever has an answer may ask it to end, although the last replica is not there yet.
+    let (leave, left) = mpsc::channel();
+    bezant_node::host::on_request_to_end(move || _ = leave.send(()))?;
     let host = |number| bezant_node::host(&folder.join(format!("replica-{number}")), name, 1, S::default());
     let mut others = (0..4).map(host).collect::<Result<Vec<_>, _>>()?;
-    others.remove(0).until_asked_to_end()?;
+    others.remove(0).until(&left)?;
     others.into_iter().try_for_each(Running::stop)
 }
 
