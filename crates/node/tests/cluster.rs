@@ -56,21 +56,7 @@ impl Running {
 
     /// A replica with a log of the test's own making.
     fn replica_with(&self, id: u8, ports: (TcpListener, TcpListener), log: Box<dyn Durability>) -> ReplicaHandle {
-        let keyring = replica_keyring(&self.cluster, id);
-        let config =
-            ReplicaConfig { cluster: self.cluster.clone(), keyring: keyring.clone(), lost_log: false, genesis: None };
-        let options = ReplicaOptions {
-            service: ServiceBuild::NONE,
-            keyring,
-            channel: self.channel,
-            replicas: self.replica_ports.clone().into(),
-            replica_listener: ports.0,
-            peer_listeners: Vec::new(),
-            client_listener: ports.1,
-            log,
-            on_notice: Box::new(|_| {}),
-        };
-        run(options, || Replica::new(config, Counter::default()).map_err(|error| error.to_string())).unwrap()
+        support::replica_with(&self.cluster, id, self.channel, ports, &self.replica_ports, log)
     }
 
     fn replica(&self, id: u8, ports: (TcpListener, TcpListener), restarted: bool) -> ReplicaHandle {

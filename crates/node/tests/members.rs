@@ -10,19 +10,18 @@ use bezant_core::joining::{Credential, Join, SessionId, Stamp};
 use bezant_core::message::bundle::BUNDLE_OPERATIONS_MAX;
 use bezant_core::message::{Refusal, Request};
 use bezant_core::registry::Message;
-use bezant_core::replica::{Replica, ReplicaConfig};
 use bezant_core::services::Counter;
 use bezant_core::time::Duration as Span;
 use bezant_core::wire::Wire;
 use bezant_node::client::{CallError, Client, ClientOptions, connect};
-use bezant_node::net::{Channel, CloseReason, Event, Hub, HubOptions, Lane, LinkRefusal, Peer, ServiceBuild};
-use bezant_node::replica::{MemoryLog, ReplicaHandle, ReplicaOptions, run};
+use bezant_node::net::{Channel, CloseReason, Event, Hub, HubOptions, Lane, LinkRefusal, Peer};
+use bezant_node::replica::{MemoryLog, ReplicaHandle};
 use bytes::Bytes;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use support::{IDENTITY, PATIENCE, client_secret, eventually, increment, keys, listener, read, replica_keyring};
+use support::{IDENTITY, PATIENCE, client_secret, eventually, increment, keys, listener, read, replica_with};
 
 struct Running {
     cluster: Cluster,
@@ -41,22 +40,8 @@ impl Running {
         let bound: Vec<_> = (0..4).map(|_| (listener(), listener())).collect();
         let of_replicas: Vec<_> = bound.iter().map(|(replicas, _)| replicas.local_addr().unwrap()).collect();
         let ports = bound.iter().map(|(_, clients)| clients.local_addr().unwrap()).collect();
-        let replica = |(id, (replica_listener, client_listener))| {
-            let keyring = replica_keyring(&cluster, id as u8);
-            let config =
-                ReplicaConfig { cluster: cluster.clone(), keyring: keyring.clone(), lost_log: false, genesis: None };
-            let options = ReplicaOptions {
-                service: ServiceBuild::NONE,
-                keyring,
-                channel,
-                replicas: of_replicas.clone().into(),
-                replica_listener,
-                peer_listeners: Vec::new(),
-                client_listener,
-                log: Box::new(MemoryLog::default()),
-                on_notice: Box::new(|_| {}),
-            };
-            run(options, || Replica::new(config, Counter::default()).map_err(|error| error.to_string())).unwrap()
+        let replica = |(id, ports)| {
+            replica_with(&cluster, id as u8, channel, ports, &of_replicas, Box::new(MemoryLog::default()))
         };
         let replicas = bound.into_iter().enumerate().map(replica).collect();
         Self { cluster, channel, ports, replicas }

@@ -5,17 +5,17 @@ mod support;
 use bezant_core::cluster::ClientAuth;
 use bezant_core::ids::{Principal, ReplicaId};
 use bezant_core::message::bundle::BUNDLE_OPERATIONS_MAX;
-use bezant_core::replica::{Replica, ReplicaConfig};
-use bezant_core::services::Counter;
 use bezant_node::client::{ClientOptions, connect};
-use bezant_node::net::{Cause, Channel, Hub, HubOptions, Lane, Peer, ServiceBuild};
-use bezant_node::replica::{MemoryLog, ReplicaHandle, ReplicaOptions, run};
+use bezant_node::net::{Cause, Channel, Hub, HubOptions, Lane, Peer};
+use bezant_node::replica::{MemoryLog, ReplicaHandle};
 use bytes::Bytes;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use support::{IDENTITY, client_secret, cluster, eventually, increment, keys, listener, read, replica_keyring};
+use support::{
+    IDENTITY, client_secret, cluster, eventually, increment, keys, listener, read, replica_keyring, replica_with,
+};
 
 const LIAR: ReplicaId = ReplicaId(3);
 
@@ -49,23 +49,8 @@ fn a_replica_that_sends_garbage_is_in_quarantine_and_the_others_go_on() {
     let bound: Vec<_> = (0..4).map(|_| (listener(), listener())).collect();
     let of_replicas: Vec<_> = bound.iter().map(|(replicas, _)| replicas.local_addr().unwrap()).collect();
     let of_clients: Vec<_> = bound.iter().map(|(_, clients)| clients.local_addr().unwrap()).collect();
-    let replica = |(id, (replica_listener, client_listener))| {
-        let keyring = replica_keyring(&cluster, id);
-        let config =
-            ReplicaConfig { cluster: cluster.clone(), keyring: keyring.clone(), lost_log: false, genesis: None };
-        let options = ReplicaOptions {
-            service: ServiceBuild::NONE,
-            keyring,
-            channel: Channel::Plain,
-            replicas: of_replicas.clone().into(),
-            replica_listener,
-            peer_listeners: Vec::new(),
-            client_listener,
-            log: Box::new(MemoryLog::default()),
-            on_notice: Box::new(|_| {}),
-        };
-        run(options, || Replica::new(config, Counter::default()).map_err(|error| error.to_string())).unwrap()
-    };
+    let replica =
+        |(id, ports)| replica_with(&cluster, id, Channel::Plain, ports, &of_replicas, Box::new(MemoryLog::default()));
     let replicas: Vec<_> = (0..LIAR.0).zip(bound).map(replica).collect();
     let hub = Hub::new(HubOptions::new(replica_keyring(&cluster, LIAR.0), Channel::Plain)).unwrap();
     let stop = Arc::new(AtomicBool::new(false));

@@ -4,19 +4,17 @@ mod support;
 
 use bezant_core::cluster::{ClientAuth, Cluster};
 use bezant_core::message::bundle::BUNDLE_OPERATIONS_MAX;
-use bezant_core::replica::{Replica, ReplicaConfig};
 use bezant_core::schedule::Protocol;
-use bezant_core::services::Counter;
 use bezant_node::client::{ClientOptions, connect};
-use bezant_node::net::{Channel, ServiceBuild};
-use bezant_node::replica::{MemoryLog, ReplicaHandle, ReplicaOptions, run};
+use bezant_node::net::Channel;
+use bezant_node::replica::MemoryLog;
 use bytes::Bytes;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use support::{IDENTITY, client_secret, cluster, increment, keys, listener, read, replica_keyring};
+use support::{IDENTITY, client_secret, cluster, increment, keys, listener, read, replica_with};
 
 /// How long nothing may be answered after every connection went silent at once: the links' patience and a handshake,
 /// with much room for slow machines.
@@ -48,23 +46,6 @@ fn middle(to: SocketAddr, silences: &Arc<AtomicU64>) -> SocketAddr {
     address
 }
 
-fn replica(cluster: &Cluster, id: u8, ports: (TcpListener, TcpListener), peers: Vec<SocketAddr>) -> ReplicaHandle {
-    let keyring = replica_keyring(cluster, id);
-    let config = ReplicaConfig { cluster: cluster.clone(), keyring: keyring.clone(), lost_log: false, genesis: None };
-    let options = ReplicaOptions {
-        service: ServiceBuild::NONE,
-        keyring,
-        channel: Channel::Tls,
-        replicas: peers.into(),
-        replica_listener: ports.0,
-        peer_listeners: Vec::new(),
-        client_listener: ports.1,
-        log: Box::new(MemoryLog::default()),
-        on_notice: Box::new(|_| {}),
-    };
-    run(options, || Replica::new(config, Counter::default()).map_err(|error| error.to_string())).unwrap()
-}
-
 fn survives(protocol: Protocol) {
     let cluster = Cluster { protocol, ..cluster(1, 4, ClientAuth::Hybrid) };
     let silences = Arc::default();
@@ -72,7 +53,9 @@ fn survives(protocol: Protocol) {
     let through = |listener: &TcpListener| middle(listener.local_addr().unwrap(), &silences);
     let peers: Vec<_> = bound.iter().map(|(peers, _)| through(peers)).collect();
     let clients: Vec<_> = bound.iter().map(|(_, clients)| through(clients)).collect();
-    let replicas = (0..).zip(bound).map(|(id, ports)| replica(&cluster, id, ports, peers.clone()));
+    let replicas = (0..)
+        .zip(bound)
+        .map(|(id, ports)| replica_with(&cluster, id, Channel::Tls, ports, &peers, Box::new(MemoryLog::default())));
     let replicas: Vec<_> = replicas.collect();
     let client = connect(ClientOptions {
         cluster,

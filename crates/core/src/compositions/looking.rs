@@ -80,9 +80,7 @@ impl<S: Service> Composite<S> {
         s.step("Robust 6");
         instance.stop(s, reason, false);
     }
-}
 
-impl<S: Service> Composite<S> {
     /// Robust 7. Another replica has stopped, or that is a while ago.
     pub(super) fn look_alone(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         if self.what.part.is_resilient() {

@@ -92,7 +92,9 @@ impl Batch {
     pub fn vouch(&mut self, cluster: &Cluster, keyring: &Keyring) {
         let open = self.inline_mut().filter_map(|request| (!request.vouch_by_mac(cluster, keyring)).then_some(request));
         let open: Vec<&mut Request> = open.collect();
-        Request::vouch_signatures(open.into_iter(), cluster, keyring);
+        if !open.is_empty() {
+            Request::vouch_signatures(open.into_iter(), cluster, keyring);
+        }
     }
 }
 

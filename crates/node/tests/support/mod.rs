@@ -4,10 +4,13 @@
 use bezant_core::auth::{Ed25519, Keyring, PublicKeys, SecretKey, Suite};
 use bezant_core::cluster::{ClientAuth, Cluster, Limits};
 use bezant_core::ids::{ClientId, IdentityId, Principal, PublicKey, ReplicaId};
+use bezant_core::replica::{Replica, ReplicaConfig};
 use bezant_core::services::Counter;
 use bezant_node::client::Client;
+use bezant_node::net::{Channel, ServiceBuild};
+use bezant_node::replica::{Durability, ReplicaHandle, ReplicaOptions, run};
 use bytes::Bytes;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -63,6 +66,31 @@ pub(crate) fn keyring_of(cluster: &Cluster, identity: IdentityId) -> Keyring {
 pub(crate) fn listener() -> TcpListener {
     let [_, high, middle, low] = std::process::id().to_be_bytes();
     TcpListener::bind((std::net::Ipv4Addr::new(127, 1 + high % 100, middle, low.max(1)), 0)).unwrap()
+}
+
+/// A replica of the counter that begins anew, with these ports for replicas and clients. It finds the replicas there.
+pub(crate) fn replica_with(
+    cluster: &Cluster,
+    id: u8,
+    channel: Channel,
+    (replica_listener, client_listener): (TcpListener, TcpListener),
+    replicas: &[SocketAddr],
+    log: Box<dyn Durability>,
+) -> ReplicaHandle {
+    let keyring = replica_keyring(cluster, id);
+    let config = ReplicaConfig { cluster: cluster.clone(), keyring: keyring.clone(), lost_log: false, genesis: None };
+    let options = ReplicaOptions {
+        service: ServiceBuild::NONE,
+        keyring,
+        channel,
+        replicas: replicas.to_vec().into(),
+        replica_listener,
+        peer_listeners: Vec::new(),
+        client_listener,
+        log,
+        on_notice: Box::new(|_| {}),
+    };
+    run(options, || Replica::new(config, Counter::default()).map_err(|error| error.to_string())).unwrap()
 }
 
 /// How long anything may take.

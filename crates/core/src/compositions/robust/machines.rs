@@ -1,6 +1,7 @@
 //! What client machines say of themselves: Robust 1, 2 and 5 of the [module](super).
 
 use crate::ids::{ClientId, IdentityId, Timestamp};
+use crate::protocols::aardvark::rates::BUSY;
 use crate::shares::{Bounds, Room, Shares};
 use crate::switching::Feedback;
 use crate::time::{Duration, Instant};
@@ -99,7 +100,7 @@ impl Machines {
     /// Whether half a request or more waits, as machines have said since then.
     pub(super) fn anything_waits_since(&self, since: Instant) -> bool {
         let fresh = self.machines.values().filter(|machine| machine.heard > since);
-        fresh.map(|machine| machine.load).fold(0, u64::saturating_add) >= 500
+        fresh.map(|machine| machine.load).fold(0, u64::saturating_add) >= BUSY
     }
 
     /// How much has waited since the last time, in thousandths of a request times microseconds.

@@ -1,7 +1,7 @@
 //! How much was executed, at which load.
 
 /// Requests that wait on average, in thousandths: where fewer do, nobody asks most of the time.
-const BUSY: u64 = 500;
+pub(crate) const BUSY: u64 = 500;
 /// A stretch counts for those in which as much waits, but for this part of it.
 const LOAD_SLACK: u64 = 16;
 /// Loads are told apart by the power of two: from nothing to two million requests.
