@@ -14,6 +14,8 @@ pub const BUCKET: Duration = Duration::from_millis(100);
 const BACK_SHARE: f64 = 0.5;
 /// And only if it stays there for so many buckets; so does the fast path.
 const BACK_BUCKETS: usize = 5;
+/// How long a cluster may take to get used to a fault.
+const SETTLES: Duration = Duration::from_secs(2);
 
 /// So many clients send so many requests together; the next burst begins when the last of them is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,6 +131,13 @@ impl Timeline {
         Some([before, during, self.buckets.get(back + 1..)?].map(rate))
     }
 
+    /// Operations per second during the fault once a cluster is used to it; of shorter faults nothing can be said.
+    fn settled(&self) -> Option<f64> {
+        let [gone, back] = *self.marks.first_chunk()?;
+        let settled = self.buckets.get(Self::bucket(gone + SETTLES) + 1..Self::bucket(back))?;
+        (!settled.is_empty()).then(|| rate(settled))
+    }
+
     /// Seconds from the beginning of the fault until another instance is seen, if one is before its end.
     fn seconds_until_switch(&self) -> Option<f64> {
         let [gone, back] = self.marks.first_chunk()?.map(Self::bucket);
@@ -181,6 +190,8 @@ pub enum Quantity {
     During,
     /// The same, divided by what it was before.
     DuringShare,
+    /// Operations per second during the fault, without its first two seconds.
+    Settled,
     /// Seconds from the beginning of the fault until another instance runs.
     UntilSwitch,
     /// The least throughput over half a second of the fault, divided by what it was before.
@@ -202,6 +213,7 @@ impl Quantity {
             Self::Before => "op/s before the fault",
             Self::During => "op/s during the fault",
             Self::DuringShare => "the same, divided by op/s before",
+            Self::Settled => "op/s during the fault, after its first 2 s",
             Self::UntilSwitch => "s from its beginning until another instance runs",
             Self::Depth => "op/s in the worst half second of it, divided by op/s before",
             Self::UntilBack => "s from its end until half of that throughput is back",
@@ -218,6 +230,7 @@ impl Quantity {
                 Self::Before,
                 Self::During,
                 Self::DuringShare,
+                Self::Settled,
                 Self::UntilSwitch,
                 Self::Depth,
                 Self::UntilBack,
@@ -232,6 +245,7 @@ impl Quantity {
             Self::Before => timeline.thirds().map(|[before, ..]| before),
             Self::During => timeline.thirds().map(|[_, during, _]| during),
             Self::DuringShare => timeline.thirds().map(|[before, during, _]| during / before),
+            Self::Settled => timeline.settled(),
             Self::UntilSwitch => timeline.seconds_until_switch(),
             Self::Depth => timeline.depth(),
             Self::UntilBack => timeline.seconds_until_back(),
@@ -298,6 +312,17 @@ mod tests {
         assert_eq!(timeline.seconds_until_back(), Some(0.2));
         assert_eq!(outage(&[10, 10, 7, 1, 2, 4, 4, 4, 4, 4]).seconds_until_back(), None);
         assert_eq!(Timeline::default().thirds(), None);
+    }
+
+    #[test]
+    fn a_fault_has_two_seconds_to_settle() {
+        let settled = |seconds: usize| {
+            let marks = [1, 1 + 10 * seconds as u32].map(|bucket| BUCKET * bucket).to_vec();
+            let buckets = [vec![9], vec![0; 21], vec![4; 10], vec![9; 20]].concat();
+            Quantity::Settled.of(&Timeline { buckets, marks, ..Timeline::default() })
+        };
+        assert_eq!(settled(3), Some(40.0));
+        assert_eq!((settled(2), settled(1)), (None, None));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //!
 //! | question | module |
 //! |---|---|
-//! | which experiments are there, and what did the papers find? | [`presets`], [`robust`], [`practicality`], [`ring`], [`ring_links`] |
+//! | which experiments are there, and what did the papers find? | [`presets`], [`robust`], [`practicality`], [`ring`], [`ring_links`], [`down`] |
 //! | which settings are measured, and what came of it? | [`sweep`] |
 //! | what happens over time, with a replica down or clients coming and going? | [`course`] |
 //! | what may be wrong meanwhile? | [`fault`] |
@@ -21,6 +21,7 @@ pub mod attacks;
 pub mod claim;
 pub mod course;
 mod csv;
+mod down;
 pub mod fault;
 pub mod page;
 pub mod picture;

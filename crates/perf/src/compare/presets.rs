@@ -11,12 +11,12 @@ use super::fault::Fault;
 use super::sweep::{Axis, Metric, Place, Sweep};
 use super::switching::{self, Moment, Switching};
 use super::terms::{ANYWHERE, BIG, BIG_REPLIES, BIG_REQUESTS, NOTHING, SMALL, THE_PAPER, claim, names, point};
-use super::{Experiment, Kind, practicality, ring, ring_links, robust};
+use super::{Experiment, Kind, down, practicality, ring, ring_links, robust};
 use crate::load::Asked;
 use std::time::Duration;
 
 /// The names of [`all`].
-pub const NAMES: [&str; 33] = [
+pub const NAMES: [&str; 34] = [
     "figure-5",
     "table-2",
     "figure-8",
@@ -49,6 +49,7 @@ pub const NAMES: [&str; 33] = [
     "ring-panics",
     "ring-partial-macs",
     "ring-partial-macs-f2",
+    "machine-down",
     "targets",
 ];
 
@@ -75,7 +76,7 @@ pub fn all() -> Vec<Experiment> {
         .chain(practicality)
         .chain(ring_links::all())
         .chain(ring::faults())
-        .chain([targets()])
+        .chain([down::experiment(), targets()])
         .collect()
 }
 

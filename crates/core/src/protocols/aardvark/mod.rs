@@ -65,8 +65,9 @@
 //! * The paper has clients sign. Here they do where the cluster says so ([`crate::cluster::ClientAuth`]).
 //! * The paper says that the primary is to be fair to each client, and not how one sees that. Here a request is left
 //!   out that has waited longest of all, for a turn, and for the next as well although it was passed on.
-//! * The paper isolates clients and replicas from one another, each of them with a network card of its own. That is not
-//!   done here yet.
+//! * The paper isolates clients and replicas from one another, each of them with a network card of its own. Here the
+//!   runtime gives each a ration of what it may cost, and reads who has used it up last; a replica may listen at an
+//!   address of its own for each of the others.
 //!
 //! # Cost
 //! What PBFT costs, and for each request n − 1 copies more: from its client, who asks all replicas. A view change in
