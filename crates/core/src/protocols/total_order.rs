@@ -38,6 +38,8 @@ pub struct Context<'a, O: TotalOrder> {
     pub validate: &'a dyn Fn(&Proposal, &Request) -> bool,
     /// Whether this request need not be ordered any more: it was executed for good, or never will be.
     pub is_over: &'a dyn Fn(&Request) -> bool,
+    /// Whether this replica fetches a state: what others have executed since its own it does not know yet.
+    pub is_fetching: bool,
     /// What is to be done, in order.
     pub out: &'a mut Vec<OrderEffect<O>>,
     /// Where numbered steps go.

@@ -126,6 +126,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             instance: self.what.number,
             validate: &validate,
             is_over: &is_over,
+            is_fetching: self.transfer.is_some(),
             out: &mut effects,
             steps: s.out.steps(),
         };

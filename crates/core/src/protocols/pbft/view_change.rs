@@ -27,7 +27,7 @@ impl Pbft {
             Some(ViewTimer::Request(client, timestamp)) if !self.pool.waits(client, timestamp) => return,
             // It fetches a state that others have, and does not know what they have executed since. If the primary has
             // failed they leave, and it leaves with them.
-            Some(ViewTimer::Request(..) | ViewTimer::Batch(_)) if self.committed < self.low_water_mark() => {
+            Some(ViewTimer::Request(..) | ViewTimer::Batch(_)) if self.is_fetching(context) => {
                 return self.watch_requests(context);
             }
             Some(ViewTimer::Request(..)) if self.phase == Phase::Normal => "a request waits too long",
@@ -40,6 +40,11 @@ impl Pbft {
         }
         self.be_careful(context);
         self.start_view_change(context, self.view.next(), reason);
+    }
+
+    /// Whether others have gone on to a state that this replica does not have yet.
+    pub(super) fn is_fetching(&self, context: &Ctx<'_>) -> bool {
+        context.is_fetching || self.committed < self.low_water_mark()
     }
 
     /// PBFT 7. Leave the view, and say what was prepared and accepted, with the stable checkpoint and its proof. The

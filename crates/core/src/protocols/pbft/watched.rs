@@ -40,7 +40,7 @@ impl Pbft {
 
     /// Time to look at the view; and perhaps its turn is over.
     pub(super) fn on_watch_timeout(&mut self, context: &mut Ctx<'_>) {
-        let behind = self.is_behind();
+        let behind = self.is_behind(context);
         let waits_for_primary = self.waits_for_primary();
         let view_timeout = self.view_timeout(context);
         let Some(watch) = &mut self.watch else { return };
@@ -126,10 +126,7 @@ impl Pbft {
 
     /// Whether others have gone on without this replica, or the history is not there yet that the instance begins with:
     /// what it executes says nothing of the view then.
-    fn is_behind(&self) -> bool {
-        self.awaits_init
-            || self.low_water_mark() > self.committed
-            || !self.wanted_batches.is_empty()
-            || self.abstention.is_some()
+    fn is_behind(&self, context: &Ctx<'_>) -> bool {
+        self.awaits_init || self.is_fetching(context) || !self.wanted_batches.is_empty() || self.abstention.is_some()
     }
 }
