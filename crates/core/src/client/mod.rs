@@ -325,7 +325,7 @@ impl Client {
         }
         call.add(from, reply);
         let verdict = match gives_way {
-            // A Backup that hands on orders reads (abs-S12), and answers tentatively only while it stays (Backup 11).
+            // A Backup that hands on orders reads (abs-S12), and answers tentatively (Backup 11).
             false => call.verdict(self.asked.replicas),
             // That it is too late.
             true => call.final_verdict(self.asked.replicas),

@@ -23,7 +23,10 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         let bounds = Bounds { number: limits.pending_reads_max, bytes: limits.pending_bytes_max };
         self.reads.check_invariants(bounds);
         if self.ledger.estate.is_tentative() {
-            assert!(self.may_be_tentative(), "what a limited Backup says is final, unless it stays (abs-D12)");
+            assert!(
+                matches!(self.init, Init::Done) && self.report.is_none(),
+                "tentative between init and end (abs-D12)"
+            );
             assert!(self.order.promised() >= self.ledger.estate.executed(), "a tentative answer is a promise");
             assert!(self.tentative_view <= self.view(), "a batch is tentative in a view that was entered");
         }

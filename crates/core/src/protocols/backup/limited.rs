@@ -7,9 +7,9 @@
 //!   primary that orders others could fill the window, which moves with what is executed.
 //! * Backup 10. The replica comes to that history as in [`crate::switching::opening`], while the order goes on
 //!   (abs-L11), and then executes what was held.
-//! * Backup 11. Only final deliveries are executed, so what a replica signs at the end is the same everywhere
-//!   (abs-S7, abs-D12). Reads are ordered. While it has no last request, a replica executes and answers tentatively, as
-//!   in Backup 3: see below.
+//! * Backup 11. What a replica signs is what was delivered for good, so that it is the same everywhere (abs-S7,
+//!   abs-D12). Reads are ordered. It executes and answers tentatively, as in Backup 3, what comes after its init history
+//!   and before its end: see below.
 //! * Backup 12. The k-th request executed is the last, and what the replica answers is only what it has executed. k is
 //!   a function of the instance and the ordered INIT (abs-D11), and travels with the state. After the batch with that
 //!   request there is a checkpoint; when 2f+1 have signed it, the replica signs the end. Of f+1 that have signed an end
@@ -17,14 +17,15 @@
 //!   ([`crate::dissent`]). If somebody is missing when the instance begins, there is no last request yet: it is that of
 //!   the batch with the first valid END, or the k-th if that comes later ([`crate::compositions::presence`]).
 //!
-//! # Why a Backup that stays may answer tentatively
+//! # Why it may answer tentatively
 //! abs-S7 is about what replicas *sign*: of f+1 that sign the end, one may have executed something tentatively, which
-//! another view orders otherwise. Here nobody signs anything but what is final. What is left is the client that takes
-//! 2f+1 tentative answers of one view for an acknowledgement. f+1 correct replicas prepared that batch in that view, so
-//! every later view has it at its place g (PBFT 9). Those replicas had executed everything before g for good, and the
-//! instance had no last request there; whether it has is a function of what is ordered before g, so it is the same at
-//! all. So the instance ends at g or later, the certified end contains the batch, and the next instance begins with
-//! it. A replica that is moved to the next instance while a batch is tentative undoes it, and comes to the end that was
+//! another view orders otherwise. Here nobody signs anything but what is final, and an instance has ended only once its
+//! last request is. What is left is the client that takes 2f+1 tentative answers of one view for an acknowledgement.
+//! f+1 correct replicas prepared that batch in that view, so every later view has it at its place g (PBFT 9). Those
+//! replicas had executed everything before g for good, and the instance had not ended there. Whether it has, and how
+//! much of the batch it takes, is a function of what is ordered before g and in it, so it is the same at all. So the
+//! instance ends at g or later, the certified end contains what was answered, and the next instance begins with it. A
+//! replica that is moved to the next instance while a batch is tentative undoes it, and comes to the end that was
 //! certified.
 
 use super::dissent::rulings_of;
@@ -144,7 +145,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
 
     /// Backup 11: whether a batch may be executed, and answered, before it is final.
     pub(super) const fn may_be_tentative(&self) -> bool {
-        !self.is_limited() || matches!(self.init, Init::Done) && self.ledger.estate.stays()
+        !self.is_limited() || matches!(self.init, Init::Done) && !self.ledger.estate.is_full()
     }
 
     /// Backup 9, 11 and 12.
@@ -204,10 +205,11 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         false
     }
 
-    /// Whether its last request is executed.
+    /// Whether its last request is executed for good.
     pub(super) fn is_done(&self) -> bool {
         let estate = &self.ledger.estate;
-        self.is_limited() && matches!(self.init, Init::Done) && estate.is_full() && estate.executed() > Sequence(0)
+        let is_over = estate.is_full() && !estate.is_tentative() && estate.executed() > Sequence(0);
+        self.is_limited() && matches!(self.init, Init::Done) && is_over
     }
 
     /// Backup 12: the end, once the checkpoint there is stable. Whoever has said so before a crash says it again.

@@ -285,10 +285,11 @@ fn s6_k_is_what_the_ordered_init_says() {
     run.check();
 }
 
-/// abs-S7: one replica alone knows that the k-th request is prepared. It says nothing about it, neither a reply nor a
-/// report: in the next view something else may come in its place (abs-D12).
+/// abs-S7: one replica alone knows that the k-th request is prepared. It answers tentatively, which alone is worth
+/// nothing, and signs nothing about it, neither a checkpoint nor a report: in the next view something else may come in
+/// its place (abs-D12).
 #[test]
-fn s7_nothing_is_said_before_it_is_final() {
+fn s7_nothing_is_signed_before_it_is_final() {
     let cluster = Cluster { quota: Quota::Fixed(1), ..Run::cluster(Protocol::ZLight, 4) };
     let mut run = Run::of(cluster, 3, 1);
     backup(&mut run);
@@ -302,7 +303,7 @@ fn s7_nothing_is_said_before_it_is_final() {
     assert!(run.net.said(r(2), "COMMIT").len() > 3, "it is prepared there");
     let of =
         |what| run.net.sent[before..].iter().filter(|frame| frame.from == r(2) && kind(&frame.message) == what).count();
-    assert_eq!((of("REPLY"), of("ABORT")), (0, 0));
+    assert_eq!((of("REPLY"), of("CHECKPOINT"), of("ABORT")), (1, 0, 0));
     run.net.in_flight.clear();
     run.net.isolate(&[2]);
     run.invoke(1);
