@@ -190,6 +190,11 @@ impl<S: Service> Estate<S> {
         self.meta.position >= self.meta.last
     }
 
+    /// Whether it may have with so many requests more.
+    pub const fn is_full_after(&self, requests: usize) -> bool {
+        self.meta.position.saturating_add(requests as u64) >= self.meta.last
+    }
+
     /// The hash chain over all requests executed for good.
     pub const fn history(&self) -> Digest {
         match &self.tentative {

@@ -171,9 +171,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     pub(super) fn finalise(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, ordered: Ordered) {
         let sequence = ordered.sequence;
         let (digest, requests) = (ordered.batch.digest(), ordered.batch.entries().len());
-        for request in ordered.requests() {
-            self.order.executed(request.client, request.timestamp);
-        }
+        self.note_ordered(&ordered);
         if self.ledger.estate.is_tentative() {
             assert_eq!(self.ledger.estate.tentative_digest(), Some(digest), "another batch was executed tentatively");
             self.ledger.estate.confirm();

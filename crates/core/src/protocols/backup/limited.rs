@@ -8,8 +8,8 @@
 //! * Backup 10. The replica comes to that history as in [`crate::switching::opening`], while the order goes on
 //!   (abs-L11), and then executes what was held.
 //! * Backup 11. What a replica signs is what was delivered for good, so that it is the same everywhere (abs-S7,
-//!   abs-D12). Reads are ordered. It executes and answers tentatively, as in Backup 3, what comes after its init history
-//!   and before its end: see below.
+//!   abs-D12). Reads are ordered. What comes after its init history and before its end it executes and answers
+//!   tentatively, as in Backup 3: see below.
 //! * Backup 12. The k-th request executed is the last, and what the replica answers is only what it has executed. k is
 //!   a function of the instance and the ordered INIT (abs-D11), and travels with the state. After the batch with that
 //!   request there is a checkpoint; when 2f+1 have signed it, the replica signs the end. Of f+1 that have signed an end
@@ -91,13 +91,10 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
     }
 
-    /// Presence 5, when a batch was executed.
-    fn end_stay(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, ordered: &Ordered) {
+    /// Presence 5. Whether a stay ends with this batch.
+    fn ends_stay(&self, s: &Surroundings<'_, impl Speaker<O>>, ordered: &Ordered) -> bool {
         let ends = |request: &Request| request.ends_stay(s.cluster, s.keyring, self.what.number);
-        if self.ledger.estate.stays() && ordered.requests().any(ends) {
-            s.step("Presence 5");
-            self.ledger.estate.end_stay(ordered.sequence);
-        }
+        self.ledger.estate.stays() && ordered.requests().any(ends)
     }
 
     /// Backup 9.
@@ -155,13 +152,13 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         queue: &mut Queue<O>,
         ordered: Ordered,
     ) {
-        for request in ordered.requests() {
-            // Ordered is enough: execution may have to wait for the init history (abs-L11).
-            self.order.executed(request.client, request.timestamp);
-        }
         if matches!(self.init, Init::Done) {
             self.execute_limited(s, queue, ordered);
-        } else if self.transfer.is_none() {
+            return;
+        }
+        // Ordered is enough: execution has to wait for the init history (abs-L11).
+        self.note_ordered(&ordered);
+        if self.transfer.is_none() {
             self.held.push_back(ordered);
             self.find_init(s, queue);
         }
@@ -175,6 +172,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         ordered: Ordered,
     ) -> bool {
         if self.report.is_some() {
+            self.note_ordered(&ordered);
             self.note_unserved(&ordered);
             return false;
         }
@@ -185,24 +183,39 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
         let (batch, rulings) = (ordered.sequence, rulings_of(&ordered));
         if self.is_done() {
+            self.note_ordered(&ordered);
             self.note_unserved(&ordered);
             return self.follow_ruling(s, queue, batch, &rulings);
         }
         s.step("Backup 11");
-        self.finalise(s, ordered.clone());
-        self.end_stay(s, &ordered);
+        let ends_stay = self.ends_stay(s, &ordered);
+        let may_be_last = ends_stay || self.ledger.estate.is_full_after(ordered.batch.entries().len());
+        // Copied only where it may matter: its bodies are many.
+        let last = may_be_last.then(|| ordered.clone());
+        self.finalise(s, ordered);
+        if ends_stay {
+            s.step("Presence 5");
+            self.ledger.estate.end_stay(batch);
+        }
         if self.follow_ruling(s, queue, batch, &rulings) {
             return true;
         }
         self.answer_waiting_reads(s);
         if self.is_done() {
-            self.note_unserved(&ordered);
+            self.note_unserved(&last.expect("the last batch may be the last"));
         }
         if self.is_done() || self.is_checkpoint(s.cluster) {
             self.take_checkpoint(s, queue);
         }
         self.end_if_done(s);
         false
+    }
+
+    /// What is ordered need not be proposed again.
+    pub(super) fn note_ordered(&mut self, ordered: &Ordered) {
+        for request in ordered.requests() {
+            self.order.executed(request.client, request.timestamp);
+        }
     }
 
     /// Whether its last request is executed for good.
