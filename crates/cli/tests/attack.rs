@@ -42,6 +42,9 @@ fn serves_under(kinds: &[String], options: &[&str]) {
 /// How long a replica lies in one way.
 const LASTS: Duration = Duration::from_millis(300);
 
+/// How often what found nothing to lie about is tried: which part runs at that moment is a matter of time.
+const PASSES: usize = 3;
+
 /// Every part that there is: whatever a lie is about comes up sooner or later.
 const EVERY_PART: &str = "backup(pbft), ring-fast, zlight, chain, quorum, backup(aardvark)";
 
@@ -54,21 +57,27 @@ fn however_a_replica_lies_clients_are_served() {
         let lies = Adversary::against(name.parse().unwrap());
         let lies: Vec<Adversary> =
             lies.into_iter().filter(|lie| lie.corrupts_replicas() && *lie != Adversary::Twins).collect();
-        let (mut rows, mut told, mut idle) = (0, 0, Vec::new());
-        for lie in &lies {
-            cluster.order(0, &format!("lie {lie}"));
-            let began = Instant::now();
-            while began.elapsed() < LASTS {
-                cluster.sql("insert into t values (1)");
-                rows += 1;
-                assert_eq!(cluster.sql("select count(*) from t"), [[rows.to_string()]], "{name}, {lie}");
+        let (mut rows, mut told, mut idle) = (0, 0, lies.clone());
+        let most = lies.len() * 2 / 3;
+        for _ in 0..PASSES {
+            for lie in core::mem::take(&mut idle) {
+                cluster.order(0, &format!("lie {lie}"));
+                let began = Instant::now();
+                while began.elapsed() < LASTS {
+                    cluster.sql("insert into t values (1)");
+                    rows += 1;
+                    assert_eq!(cluster.sql("select count(*) from t"), [[rows.to_string()]], "{name}, {lie}");
+                }
+                match cluster.order(0, "honest") {
+                    same if same == told => idle.push(lie),
+                    more => told = more,
+                }
             }
-            match cluster.order(0, "honest") {
-                same if same == told => idle.push(lie),
-                more => told = more,
+            if idle.len() < most {
+                break;
             }
         }
         // Who is no primary now, or has nobody who joins or fetches, finds nothing to lie about.
-        assert!(idle.len() < lies.len() * 2 / 3, "{name}: {idle:?} did nothing");
+        assert!(idle.len() < most, "{name}: {idle:?} did nothing");
     }
 }
