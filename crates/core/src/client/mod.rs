@@ -24,7 +24,7 @@
 //!   for some multiple of its usual latency asks everybody once more (abs-P12); if that does not help, or two answers
 //!   differ, it panics.
 //! * Client 7. Chain: the tail's answer with the MACs of all of the last f+1 places commits, or equal answers of all of
-//!   them to the repeated request. A limited Backup: 2f+1 equal final answers commit. Ring: the exit's answer with the
+//!   them to the repeated request. A limited Backup: 2f+1 equal answers commit. Ring: the exit's answer with the
 //!   MACs of the last f+1 positions of its entry's path commits, or n equal answers to the repeated request. It does
 //!   not panic but sends its request signed; then f+1 replicas that say that every correct one has executed it commit
 //!   it as well.

@@ -1,11 +1,10 @@
 //! The most common fault: one machine is down, for an hour say, and every protocol does without it.
 
-use super::Experiment;
-use super::Kind;
 use super::claim::{Bound, Claim, Ours};
 use super::course::{Course, Event, Quantity};
 use super::fault::Fault;
 use super::terms::{BIG_REQUESTS, claim, names};
+use super::{Experiment, Kind};
 use std::time::Duration;
 
 /// What the others are measured by: it has no fast path to leave.

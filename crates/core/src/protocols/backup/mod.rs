@@ -55,7 +55,8 @@
 //! * Backup there wraps a whole protocol with its clients as a black box. Here it wraps the order only and does what
 //!   every order would need again: execution, replies, checkpoints, transfer.
 //! * abs-D12 (final deliveries only, no read-only path) matters when Backup aborts after k requests. With `k = ∞` there
-//!   is no abort and both optimisations are safe; an instance with finite k must switch them off.
+//!   is no abort and both optimisations are safe. An instance with finite k orders its reads, and signs only what is
+//!   final; why it may answer tentatively all the same is in `limited.rs`.
 //!
 //! # Cost
 //! Per request one MAC to answer it. Per checkpoint one signature made and n−1 checked. Everything else is the order's.
