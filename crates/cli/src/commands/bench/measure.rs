@@ -354,8 +354,15 @@ impl Bench {
                 return Ok(());
             }
             if begin.elapsed() > LEAVE_MAX {
-                let seconds = LEAVE_MAX.as_secs();
-                return Err(Failure::failed(format!("it was in no other part than a Backup for long in {seconds} s.")));
+                let (seconds, report) = (LEAVE_MAX.as_secs(), &status["report"]);
+                return Err(Failure::failed(format!(
+                    "it was in no other part than a Backup for long in {seconds} s. Replica 0 is in instance \
+                     {instance}, begun because {}, with {} requests executed, in view {}, and {} are pending.",
+                    report["switch_reason"].as_str().unwrap_or("it started"),
+                    report["requests_executed"],
+                    report["view"],
+                    report["pending_requests"],
+                )));
             }
             self.running.check_alive()?;
             thread::sleep(CONNECT_POLL);
