@@ -6,7 +6,7 @@ mod errand;
 mod reporting;
 mod signing;
 
-use crate::byzantine::{Acts, ClientMind};
+use crate::byzantine::{Acts, ClientMind, Said};
 use crate::checks::Event;
 use crate::clock::Clock;
 use crate::network::ProcessId;
@@ -410,15 +410,10 @@ impl Caller {
             return;
         };
         let Some(mind) = &mut self.mind else { return self.issue(stage, receivers, request) };
-        for (to, message) in mind.also(&mut self.rng, &cluster, &self.keyring, request) {
-            say(stage, self.process, &self.keyring, to, &message);
-        }
-        for to in receivers {
-            if let Some(request) = mind.request(&mut self.rng, &cluster, &self.keyring, to, request) {
-                say(stage, self.process, &self.keyring, to, &Message::Request(request));
-            }
-            for frame in mind.frames(&mut self.rng, &self.keyring, to, request) {
-                stage.post(self.process, Principal::Replica(to), frame.into());
+        for (to, said) in mind.issue(&mut self.rng, &cluster, &self.keyring, &receivers, request) {
+            match said {
+                Said::Message(message) => say(stage, self.process, &self.keyring, to, &message),
+                Said::Frame(frame) => stage.post(self.process, Principal::Replica(to), frame.into()),
             }
         }
     }

@@ -8,15 +8,16 @@
 mod flood;
 mod joiner;
 mod kind;
+mod lie;
 
 use joiner::Joiner;
 pub(crate) use kind::Kind;
+use lie::lie;
 
 use crate::failure::{Failure, Result};
 use crate::{files, output, served};
 use bezant_core::auth::Tag;
 use bezant_core::ids::{InstanceId, ReplicaId, Timestamp};
-use bezant_core::joining::CONTROL_SESSION;
 use bezant_core::message::Request;
 use bezant_core::registry::Message;
 use bezant_core::switching::{Panic, Switch, SwitchMessage};
@@ -198,11 +199,6 @@ struct Attacker {
     mind: Option<ClientMind>,
 }
 
-/// Whether this would close the cluster for good, which any client may do that its file names: no attack does.
-fn closes(message: &Message) -> bool {
-    matches!(message, Message::Request(request) if request.client.session == CONTROL_SESSION)
-}
-
 /// The attack could not be carried out.
 fn failed(error: io::Error) -> Failure {
     Failure::failed(format!("the attack: {error}."))
@@ -276,21 +272,9 @@ impl Attacker {
             self.mind = ClientMind::new(adversary, &mut self.rng, &BTreeSet::from([IN_LEAGUE]));
         }
         let Some(mind) = &mut self.mind else { return };
-        let (cluster, keyring) = (self.raw.cluster(), self.raw.keyring());
         let before = mind.acts;
-        let mut said = mind.also(&mut self.rng, cluster, keyring, request);
-        let mut frames = Vec::new();
-        for to in cluster.replicas.iter() {
-            let said_to = mind.request(&mut self.rng, cluster, keyring, to, request);
-            said.extend(said_to.map(|request| (to, Message::Request(request))));
-            frames.extend(mind.frames(&mut self.rng, keyring, to, request).into_iter().map(|frame| (to, frame)));
-        }
+        let all: Vec<_> = self.raw.cluster().replicas.iter().collect();
+        lie(&mut self.raw, mind, &mut self.rng, &all, request);
         self.attacks += mind.acts - before;
-        for (to, frame) in frames {
-            self.raw.send(to, frame);
-        }
-        for (to, message) in said.iter().filter(|(_, message)| !closes(message)) {
-            self.raw.say(*to, message);
-        }
     }
 }

@@ -106,6 +106,15 @@ impl Mind {
     }
 }
 
+/// What a lying client says to a replica.
+#[derive(Debug)]
+pub enum Said {
+    /// A message, to be sealed.
+    Message(Box<Message>),
+    /// Bytes that need not be a message at all.
+    Frame(Vec<u8>),
+}
+
 /// The mind of a lying client.
 #[derive(Debug)]
 pub struct ClientMind {
@@ -149,43 +158,32 @@ impl ClientMind {
         self.adversary.label()
     }
 
-    /// See [`ClientBehaviour::request`].
-    pub fn request(
+    /// What it says, in order, where an honest client would send this request to these replicas.
+    pub fn issue(
         &mut self,
         rng: &mut Rng,
         cluster: &Cluster,
         keyring: &Keyring,
-        to: ReplicaId,
+        receivers: &[ReplicaId],
         honest: &Request,
-    ) -> Option<Request> {
-        let said = self.behaviour.request(rng, cluster, keyring, to, honest);
-        // That it speaks at all, with another's key, is what a takeover is.
-        let lies = self.adversary == Adversary::Takeover
-            || said.as_ref().is_none_or(|said| said.to_bytes() != honest.to_bytes());
-        self.acts += u64::from(lies);
-        said
-    }
-
-    /// See [`ClientBehaviour::also`].
-    pub fn also(
-        &mut self,
-        rng: &mut Rng,
-        cluster: &Cluster,
-        keyring: &Keyring,
-        request: &Request,
-    ) -> Vec<(ReplicaId, Message)> {
+    ) -> Vec<(ReplicaId, Said)> {
         if self.crowd.is_some() {
-            self.last = Some(request.clone());
+            self.last = Some(honest.clone());
         }
-        let said = self.behaviour.also(rng, cluster, keyring, request);
-        self.acts += said.len() as u64;
+        let also = self.behaviour.also(rng, cluster, keyring, honest);
+        self.acts += also.len() as u64;
+        let mut said: Vec<_> = also.into_iter().map(|(to, message)| (to, Said::Message(message.into()))).collect();
+        for &to in receivers {
+            let request = self.behaviour.request(rng, cluster, keyring, to, honest);
+            // That it speaks at all, with another's key, is what a takeover is.
+            let lies = self.adversary == Adversary::Takeover
+                || request.as_ref().is_none_or(|request| request.to_bytes() != honest.to_bytes());
+            self.acts += u64::from(lies);
+            said.extend(request.map(|request| (to, Said::Message(Message::Request(request).into()))));
+            let frames = self.behaviour.frames(rng, keyring, to, honest);
+            self.acts += frames.len() as u64;
+            said.extend(frames.into_iter().map(|frame| (to, Said::Frame(frame))));
+        }
         said
-    }
-
-    /// See [`ClientBehaviour::frames`].
-    pub fn frames(&mut self, rng: &mut Rng, keyring: &Keyring, to: ReplicaId, request: &Request) -> Vec<Vec<u8>> {
-        let frames = self.behaviour.frames(rng, keyring, to, request);
-        self.acts += frames.len() as u64;
-        frames
     }
 }

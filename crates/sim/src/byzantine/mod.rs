@@ -72,6 +72,6 @@ pub use crowd::Crowd;
 pub use echo::Echo;
 pub use forge::{Forge, signed};
 pub use liar::{Liar, Voice};
-pub use mind::{Acts, ClientMind, Mind, add_acts};
+pub use mind::{Acts, ClientMind, Mind, Said, add_acts};
 pub use tamper::Tamper;
 pub use twins::Sides;

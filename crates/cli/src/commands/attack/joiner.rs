@@ -1,6 +1,7 @@
 //! A liar that joins: a client of the core like any other, and whatever it asks for passes through the mind of one of
 //! the simulator's clients. It joins, asks, leaves, and joins again.
 
+use super::lie::lie;
 use bezant_core::client::{Client, ClientTimer, Completed, Completion, Read, Submit};
 use bezant_core::ids::{InstanceId, ReplicaId};
 use bezant_core::machine::{Destination, Effect, Input, Machine, Outbox};
@@ -154,14 +155,6 @@ impl Joiner {
         let Message::Request(request) = message else {
             return receivers.into_iter().for_each(|to| self.raw.say(to, message));
         };
-        let (cluster, keyring) = (self.raw.cluster(), self.raw.keyring());
-        let mut said = self.mind.also(&mut self.rng, cluster, keyring, request);
-        for to in receivers {
-            let said_to = self.mind.request(&mut self.rng, cluster, keyring, to, request);
-            said.extend(said_to.map(|request| (to, Message::Request(request))));
-        }
-        for (to, message) in said {
-            self.raw.say(to, &message);
-        }
+        lie(&mut self.raw, &mut self.mind, &mut self.rng, &receivers, request);
     }
 }
