@@ -1,6 +1,7 @@
 //! The middle of repeated measurements, and how far they lie apart.
 
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// A median, and how far it is to be trusted: its 95 % interval ([`median_interval`]) where there are six values or
@@ -34,6 +35,12 @@ impl Spread {
     pub fn map(self, change: impl Fn(f64) -> f64) -> Self {
         Self { low: change(self.low), median: change(self.median), high: change(self.high) }
     }
+}
+
+/// Values by round, each divided by the other one of its round: that a machine is slower in one round than in another
+/// does not show. A round that lacks either does not count.
+pub(crate) fn ratios(subjects: &BTreeMap<usize, f64>, bases: &BTreeMap<usize, f64>) -> Vec<f64> {
+    subjects.iter().filter_map(|(round, value)| Some(value / bases.get(round)?)).collect()
 }
 
 /// How sure an interval is.

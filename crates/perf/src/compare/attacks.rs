@@ -2,7 +2,7 @@
 
 use super::course::{Course, Event, Timeline, rate};
 use super::fault::{Culprit, Fault};
-use crate::spread::Spread;
+use crate::spread::{Spread, ratios};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -152,9 +152,7 @@ impl Results {
 
     /// What one protocol's quantity is, divided by another's of the same round and attack.
     pub fn ratio(&self, attack: Fault, subject: (&str, Quantity), base: (&str, Quantity)) -> Option<Spread> {
-        let bases = self.rounds(base.0, attack, base.1);
-        let subjects = self.rounds(subject.0, attack, subject.1);
-        Spread::of(subjects.iter().filter_map(|(round, value)| Some(value / bases.get(round)?)))
+        Spread::of(ratios(&self.rounds(subject.0, attack, subject.1), &self.rounds(base.0, attack, base.1)))
     }
 
     /// The most seconds without an answer of a protocol's runs, whatever the attack, and how many runs it has.

@@ -2,7 +2,7 @@
 
 use super::csv;
 use super::fault::Fault;
-use crate::spread::Spread;
+use crate::spread::{Spread, ratios};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
@@ -270,9 +270,7 @@ impl Results {
 
     /// What one protocol's quantity is, divided by another's of the same round.
     pub fn ratio(&self, subject: (&str, Quantity), base: (&str, Quantity)) -> Option<Spread> {
-        let bases = self.rounds(base.0, base.1);
-        let subjects = self.rounds(subject.0, subject.1);
-        Spread::of(subjects.iter().filter_map(|(round, value)| Some(value / bases.get(round)?)))
+        Spread::of(ratios(&self.rounds(subject.0, subject.1), &self.rounds(base.0, base.1)))
     }
 
     /// A protocol's round that took the median time and, where all took the same, answered the median number.

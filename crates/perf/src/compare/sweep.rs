@@ -4,7 +4,7 @@ use super::csv;
 use crate::figures::Figures;
 use crate::load::Asked;
 use crate::network::Network;
-use crate::spread::Spread;
+use crate::spread::{Spread, ratios};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -339,9 +339,7 @@ impl Results {
 
     /// The same of every round that has both.
     pub(super) fn ratios(&self, subject: (&str, Place), base: (&str, Place), metric: Metric) -> Vec<f64> {
-        let bases = self.rounds(base.0, base.1, metric);
-        let subjects = self.rounds(subject.0, subject.1, metric);
-        subjects.iter().filter_map(|(round, value)| Some(value / bases.get(round)?)).collect()
+        ratios(&self.rounds(subject.0, subject.1, metric), &self.rounds(base.0, base.1, metric))
     }
 
     /// The least number of clients from which on the subject's throughput is more than the base's, if there is one,

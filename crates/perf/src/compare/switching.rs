@@ -2,7 +2,7 @@
 
 use super::csv;
 use super::fault::Fault;
-use crate::spread::Spread;
+use crate::spread::{Spread, ratios};
 use crate::switching::Took;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -115,9 +115,7 @@ impl Results {
 
     /// The same in one place, divided by that of the same round in another one.
     pub fn ratio(&self, moment: Moment, subject: (&str, Place), base: (&str, Place)) -> Option<Spread> {
-        let bases = self.rounds(base.0, base.1, moment);
-        let subjects = self.rounds(subject.0, subject.1, moment);
-        Spread::of(subjects.iter().filter_map(|(round, time)| Some(time / bases.get(round)?)))
+        Spread::of(ratios(&self.rounds(subject.0, subject.1, moment), &self.rounds(base.0, base.1, moment)))
     }
 
     /// Every switch as a line of comma-separated values, and a head that names the columns.
