@@ -7,8 +7,9 @@ use super::fault::Fault;
 use super::sweep::{self, Axis, Metric, Sweep};
 use super::switching::{self, Moment, Switching};
 use super::{Experiment, Kind};
-use crate::spread::Spread;
+use crate::spread::{Spread, ratios};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// One number with its spread over the rounds.
@@ -73,28 +74,46 @@ fn metrics(sweep: &Sweep) -> Vec<Metric> {
     sweep.metrics.iter().copied().chain(others).collect()
 }
 
-fn sweep_lines(experiment: &Experiment, sweep: &Sweep, results: &sweep::Results) -> Vec<Line> {
+/// A line of each protocol that has a value of this metric there, divided by that of the first. `place`: the axis, and
+/// where on it.
+fn side_by_side(
+    experiment: &Experiment,
+    panel: &str,
+    place: Option<(&'static str, At)>,
+    metric: &'static str,
+    rounds: impl Fn(&str) -> BTreeMap<usize, f64>,
+) -> Vec<Line> {
     let Some(base) = experiment.protocols.first() else { return Vec::new() };
+    let (axis, at) = place.unzip();
+    let bases = rounds(base);
+    let line = |protocol: &String| {
+        let values = rounds(protocol);
+        Some(Line {
+            experiment: experiment.name.clone(),
+            panel: panel.to_owned(),
+            axis: axis.unwrap_or_default(),
+            at: at.clone(),
+            metric,
+            protocol: protocol.clone(),
+            value: Spread::of(values.values().copied())?,
+            divided_by: base.clone(),
+            ratio: Spread::of(ratios(&values, &bases)),
+            rounds: values.len(),
+        })
+    };
+    experiment.protocols.iter().filter_map(line).collect()
+}
+
+fn sweep_lines(experiment: &Experiment, sweep: &Sweep, results: &sweep::Results) -> Vec<Line> {
     let mut lines = Vec::new();
     let names = sweep.names();
     for metric in metrics(sweep) {
         for panel in sweep.panels() {
             for (at, place) in sweep.places(&panel) {
                 let at = names.get(at).cloned().map_or(At::Number(at), At::Name);
-                lines.extend(experiment.protocols.iter().filter_map(|protocol| {
-                    Some(Line {
-                        experiment: experiment.name.clone(),
-                        panel: panel.to_string(),
-                        axis: sweep.axis.label(),
-                        at: Some(at.clone()),
-                        metric: metric.label(),
-                        protocol: protocol.clone(),
-                        value: results.spread(protocol, place, metric)?,
-                        divided_by: base.clone(),
-                        ratio: results.ratio((protocol, place), (base, place), metric),
-                        rounds: results.rounds(protocol, place, metric).len(),
-                    })
-                }));
+                let rounds = |protocol: &str| results.rounds(protocol, place, metric);
+                let at = Some((sweep.axis.label(), at));
+                lines.extend(side_by_side(experiment, &panel.to_string(), at, metric.label(), rounds));
             }
         }
     }
@@ -102,44 +121,20 @@ fn sweep_lines(experiment: &Experiment, sweep: &Sweep, results: &sweep::Results)
 }
 
 fn course_lines(experiment: &Experiment, course: &Course, results: &course::Results) -> Vec<Line> {
-    let Some(base) = experiment.protocols.first() else { return Vec::new() };
-    let line = |quantity: Quantity, protocol: &String| {
-        Some(Line {
-            experiment: experiment.name.clone(),
-            panel: String::new(),
-            axis: "",
-            at: None,
-            metric: quantity.label(),
-            protocol: protocol.clone(),
-            value: results.spread(protocol, quantity)?,
-            divided_by: base.clone(),
-            ratio: results.ratio((protocol, quantity), (base, quantity)),
-            rounds: results.rounds(protocol, quantity).len(),
-        })
+    let of = |quantity: &Quantity| {
+        side_by_side(experiment, "", None, quantity.label(), |protocol| results.rounds(protocol, *quantity))
     };
-    let of_all = |quantity: &Quantity| experiment.protocols.iter().filter_map(|it| line(*quantity, it)).collect();
-    Quantity::of_event(&course.event).iter().flat_map(|quantity| -> Vec<_> { of_all(quantity) }).collect()
+    Quantity::of_event(&course.event).iter().flat_map(of).collect()
 }
 
 fn switching_lines(experiment: &Experiment, switching: &Switching, results: &switching::Results) -> Vec<Line> {
-    let Some(base) = experiment.protocols.first() else { return Vec::new() };
     let mut lines = Vec::new();
     for moment in Moment::BOTH {
         for place in switching.places() {
-            lines.extend(experiment.protocols.iter().filter_map(|protocol| {
-                Some(Line {
-                    experiment: experiment.name.clone(),
-                    panel: panel_of(place.missing_percent, switching.lacking, place.attack),
-                    axis: HISTORY,
-                    at: Some(At::Number(place.history)),
-                    metric: moment.label(),
-                    protocol: protocol.clone(),
-                    value: results.spread(protocol, place, moment)?,
-                    divided_by: base.clone(),
-                    ratio: results.ratio(moment, (protocol, place), (base, place)),
-                    rounds: results.rounds(protocol, place, moment).len(),
-                })
-            }));
+            let panel = panel_of(place.missing_percent, switching.lacking, place.attack);
+            let rounds = |protocol: &str| results.rounds(protocol, place, moment);
+            let at = Some((HISTORY, At::Number(place.history)));
+            lines.extend(side_by_side(experiment, &panel, at, moment.label(), rounds));
         }
     }
     lines
@@ -147,24 +142,11 @@ fn switching_lines(experiment: &Experiment, switching: &Switching, results: &swi
 
 /// A part for each attack, in which each protocol has all numbers.
 fn attacks_lines(experiment: &Experiment, attacks: &Attacks, results: &attacks::Results) -> Vec<Line> {
-    let Some(base) = experiment.protocols.first() else { return Vec::new() };
     let mut lines = Vec::new();
     for &attack in &attacks.attacks {
         for quantity in attacks::Quantity::ALL {
-            lines.extend(experiment.protocols.iter().filter_map(|protocol| {
-                Some(Line {
-                    experiment: experiment.name.clone(),
-                    panel: attack.name().to_owned(),
-                    axis: "",
-                    at: None,
-                    metric: quantity.label(),
-                    protocol: protocol.clone(),
-                    value: results.spread(protocol, attack, quantity)?,
-                    divided_by: base.clone(),
-                    ratio: results.ratio(attack, (protocol, quantity), (base, quantity)),
-                    rounds: results.rounds(protocol, attack, quantity).len(),
-                })
-            }));
+            let rounds = |protocol: &str| results.rounds(protocol, attack, quantity);
+            lines.extend(side_by_side(experiment, attack.name(), None, quantity.label(), rounds));
         }
     }
     lines
