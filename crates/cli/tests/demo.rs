@@ -117,6 +117,17 @@ fn whatever_goes_wrong_is_the_exit_code() {
     assert!(!outcome.stderr.contains("Usage"), "{outcome:?}");
 }
 
+/// Also one that has been started again: who lied is gone with its process.
+#[test]
+fn who_does_not_lie_is_not_made_honest() {
+    let outcome = run(&mut bezant(&["demo"]), "honest 3\nlie 3 politely\nlie 3 silent\nrestart 3\nhonest 3\n");
+    assert_eq!(outcome.code, Some(1), "{outcome:?}");
+    let refused = "bezant: replica 3 does not lie: `lie 3` has it do so.";
+    let lines: Vec<_> = outcome.stderr.lines().collect();
+    assert_eq!((lines.len(), lines[0], lines[2]), (3, refused, refused), "{outcome:?}");
+    assert!(lines[1].contains("'politely'") && lines[1].contains("intruder, equivocate, silent"), "{outcome:?}");
+}
+
 #[test]
 fn one_unreplicated_server_is_a_demo_as_well() {
     let outcome = run(&mut bezant(&["demo", "--protocol", "unreplicated"]), "set a 1\nget a\n");

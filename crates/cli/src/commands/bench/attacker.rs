@@ -135,7 +135,7 @@ pub(super) fn key(cluster: &Path) -> PathBuf {
 /// # Errors
 /// It never did: then nothing was measured.
 pub(super) fn end_lie(cluster: &mut DemoCluster, replica: u8, lie: Lie) -> Result<Attacked> {
-    match cluster.have_lie(replica, None)? {
+    match cluster.have_honest(replica)? {
         0 => Err(Failure::failed(format!("the lie {}: it was never told.", lie.name()))),
         attacks => Ok(Attacked { attack: lie.name().to_owned(), attacks }),
     }

@@ -34,7 +34,7 @@ impl Bench {
         let last = replicas as u8 - 1;
         if let Some(liar) = liar(fault, replicas) {
             let lie: Lie = value(fault.name());
-            self.running.with(|cluster| cluster.have_lie(liar, Some(lie)))?;
+            self.running.with(|cluster| cluster.have_lie(liar, lie))?;
             return Ok(Wrong::Replica(liar, lie));
         }
         match fault {

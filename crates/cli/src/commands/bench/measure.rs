@@ -295,7 +295,7 @@ impl Bench {
         let mut load = self.load(subject, file, key, &workload)?;
         self.leave_first_backup(subject, &members)?;
         if let Some(lie) = self.attacks.lie {
-            self.running.with(|cluster| cluster.have_lie(LIAR, Some(lie)))?;
+            self.running.with(|cluster| cluster.have_lie(LIAR, lie))?;
         }
         let attack = self.attacks.attack.map(|kind| self.attack(kind, file, key)).transpose()?;
         thread::sleep(self.warmup);

@@ -9,6 +9,7 @@ use crate::service::Service;
 use crate::{admin, files};
 use bezant_node::config::{self, ClusterConfig, Testnet};
 use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -43,6 +44,8 @@ pub(in crate::commands) struct DemoCluster {
     members: Vec<Member>,
     /// By number; `None` for those that were killed.
     replicas: Vec<Option<Child>>,
+    /// Those that have been told to lie since they were started.
+    liars: BTreeSet<u8>,
     /// By number: what stands before the command line of a replica. Empty for all that are started as usual.
     launchers: Vec<Vec<String>>,
     /// What keeps other demos from our ports.
@@ -70,7 +73,8 @@ impl DemoCluster {
         match prepare() {
             Ok((config, members, claims)) => {
                 let replicas = members.iter().map(|_| None).collect();
-                Ok(Self { folder, config, members, replicas, launchers: Vec::new(), _claims: claims, stopped: false })
+                let (liars, launchers) = (BTreeSet::new(), Vec::new());
+                Ok(Self { folder, config, members, replicas, liars, launchers, _claims: claims, stopped: false })
             }
             Err(failure) => {
                 remove_folder(&folder);
@@ -163,9 +167,24 @@ impl DemoCluster {
         self.start(replica)
     }
 
-    /// Has a replica lie, or be honest again, and waits for that. How many lies it has told so far.
-    pub(in crate::commands) fn have_lie(&mut self, replica: u8, lie: Option<Lie>) -> Result<u64> {
-        self.order(replica, &lie.map_or_else(|| "honest".to_owned(), |lie| format!("lie {}", lie.name())))
+    /// Has a replica lie, and waits for that.
+    pub(in crate::commands) fn have_lie(&mut self, replica: u8, lie: Lie) -> Result {
+        self.order(replica, &format!("lie {}", lie.name()))?;
+        self.liars.insert(replica);
+        Ok(())
+    }
+
+    /// Has a liar be honest again, and waits for that. How many lies it has told.
+    ///
+    /// # Errors
+    /// It is not there, or does not lie: what is said of the state of one that did would be wrong.
+    pub(in crate::commands) fn have_honest(&mut self, replica: u8) -> Result<u64> {
+        if self.slot(replica)?.is_some() && !self.liars.contains(&replica) {
+            return Err(Failure::failed(format!("replica {replica} does not lie: `lie {replica}` has it do so.")));
+        }
+        let lies = self.order(replica, "honest")?;
+        self.liars.remove(&replica);
+        Ok(lies)
     }
 
     /// Writes a line to a replica's standard input, and waits for it to be obeyed.
@@ -217,6 +236,7 @@ impl DemoCluster {
         }
         let child = self.spawn(replica).map_err(|error| Failure::failed(format!("replica {replica}: {error}")))?;
         *self.slot(replica)? = Some(child);
+        self.liars.remove(&replica);
         self.members[usize::from(replica)].address()
     }
 

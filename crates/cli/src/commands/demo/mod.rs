@@ -287,14 +287,14 @@ fn carry_out(command: &DemoCommand, cluster: &Shared, service: &Arc<Service>, js
             done(replica, "running")
         }
         DemoCommand::Lie { replica, how } => {
-            cluster.lock().have_lie(replica, Some(how))?;
+            cluster.lock().have_lie(replica, how)?;
             match json {
                 true => done(replica, "lying"),
                 false => format!("replica {replica} lying: {}", lies(how, &cluster.lock().credentials().0)),
             }
         }
         DemoCommand::Honest { replica } => {
-            cluster.lock().have_lie(replica, None)?;
+            cluster.lock().have_honest(replica)?;
             let until = until_repaired(&cluster.lock().credentials().0);
             match json {
                 true => json!({ "replica": replica, "state": "honest", "until": until }).to_string(),
