@@ -22,12 +22,12 @@ const SUBJECTS: [(&str, &str); 10] = [
     ("aliph", "sql"),
 ];
 /// Scenarios of each subject in the gate, about a minute in all on two cores; and as many at a time in a soak.
-const SEEDS: u64 = 1_200;
+const SEEDS: u64 = 800;
 /// What runs with more than one liar in the gate, and how many scenarios: one takes as long as 4 or 10 at f = 1.
 const COALITIONS: [&str; 3] = ["pbft", "aliph", "ring"];
-const SEEDS_OF_COALITIONS: [(u32, u64); 2] = [(2, 150), (3, 40)];
+const SEEDS_OF_COALITIONS: [(u32, u64); 2] = [(2, 100), (3, 25)];
 /// Scenarios of each subject with more than 3f + 1 replicas in the gate: with one more, and with two.
-const SEEDS_OF_SPARES: u64 = 150;
+const SEEDS_OF_SPARES: u64 = 100;
 const SPARES: [u32; 2] = [1, 2];
 /// Scenarios after which a way of lying that never came into play is a mistake of the simulator.
 const SILENT_MAX: u64 = 1_000;
