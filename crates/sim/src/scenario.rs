@@ -174,6 +174,16 @@ impl Scenario {
         self.features.contains(&Feature::Dissent).then(|| Dissent::draw(self.seed, replica))
     }
 
+    /// Whether a client names requests as waiting that nobody can serve, where replicas judge by that: it can have an
+    /// instance left as often as it likes (what liars can do, in [`bezant_core::compositions::robust`]).
+    fn names_in_vain(&self) -> bool {
+        match self.adversary {
+            Some(Adversary::FeedbackLies) => true,
+            Some(Adversary::PartialMacs) => self.protocol.is_robust(),
+            _ => false,
+        }
+    }
+
     /// Whether nothing but clients may be wrong, and no message takes longer than what the time-outs of Ring allow for:
     /// 4n + f hops, with a sync at each, in twice the time after which a client repeats itself.
     pub fn is_calm(&self) -> bool {
@@ -187,7 +197,7 @@ impl Scenario {
             && !self.features.contains(&Feature::Dissent)
             && (loss, reordering, rate) == (0, false, 0)
             && self.adversary.is_none_or(Adversary::is_a_client)
-            && self.adversary != Some(Adversary::FeedbackLies)
+            && !self.names_in_vain()
             && (4 * self.n + self.f) as u64 * hop <= 2 * self.limits.client_retry.0
     }
 }
