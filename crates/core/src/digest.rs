@@ -47,6 +47,12 @@ pub enum Domain {
     Key,
     /// The names that joining clients get: session ids, and where their requests wait until they have one.
     Session,
+    /// The value of a broadcast of RITAS.
+    Broadcast,
+    /// Which message of a round of RITAS comes when.
+    Turn,
+    /// Which side a coin of RITAS shows.
+    Coin,
     /// State traces of the simulator and other internal uses.
     Trace,
     /// What services digest for their own ends.
@@ -76,6 +82,9 @@ impl Domain {
             Self::Seed => b"bezant/seed/v1..................",
             Self::Key => b"bezant/key/v1...................",
             Self::Session => b"bezant/session/v1...............",
+            Self::Broadcast => b"bezant/broadcast/v1.............",
+            Self::Turn => b"bezant/turn/v1..................",
+            Self::Coin => b"bezant/coin/v1..................",
             Self::Trace => b"bezant/trace/v1.................",
             Self::Service => b"bezant/service/v1...............",
         }

@@ -11,6 +11,7 @@
 //! | [`strong`](Replicas::strong) | ⌈(n + f + 1) / 2⌉ | 2f + 1 | two such sets share a correct replica |
 //! | [`reachable`](Replicas::reachable) | n − f | 2f + 1 | they answer although f do not |
 //! | [`blocking`](Replicas::blocking) | n − strong + 1 | f + 1 | they share a replica with every strong set |
+//! | [`honest`](Replicas::honest) | n − 2f | f + 1 | so many of any n − f are correct |
 //! | [`all`](Replicas::all) | n | 3f + 1 | every correct replica is among them |
 //!
 //! # Why
@@ -128,6 +129,12 @@ impl Replicas {
         self.n() - self.strong() + 1
     }
 
+    /// n − 2f: so many of any n − f are correct, and say the same if all correct ones do. f + 1 when n = 3f + 1, never
+    /// less.
+    pub const fn honest(&self) -> usize {
+        self.n() - 2 * self.faults()
+    }
+
     /// n, where everybody must have said so.
     pub const fn all(&self) -> usize {
         self.n()
@@ -201,6 +208,11 @@ impl ReplicaSet {
     /// Whether there is none.
     pub const fn is_empty(self) -> bool {
         self.bits == 0
+    }
+
+    /// Adds one.
+    pub fn insert(&mut self, replica: ReplicaId) {
+        self.bits |= 1u64.checked_shl(replica.0.into()).unwrap_or(0);
     }
 
     /// How many they are.

@@ -9,6 +9,7 @@ pub(crate) mod pool;
 pub mod quorum;
 pub mod ring_fast;
 pub mod ring_resilient;
+pub mod ritas;
 #[cfg(test)]
 pub(crate) mod sample;
 pub mod speculative;

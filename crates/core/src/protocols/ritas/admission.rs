@@ -1,0 +1,117 @@
+//! Which instances may be there: what the [stack](super::stack) lets in.
+
+use super::atomic_broadcast::{AtomicBroadcast, Id};
+use super::binary_consensus::BinaryConsensus;
+use super::decision::Decision;
+use super::echo_broadcast::EchoBroadcast;
+use super::multi_valued_consensus::{MultiValuedConsensus, Vects};
+use super::path::{Layer, Path};
+use super::reliable_broadcast::ReliableBroadcast;
+use super::scope::Scope;
+use super::stack::{Instance, ROOTS, Stack};
+use super::vector_consensus::VectorConsensus;
+use crate::ids::ReplicaId;
+use crate::rejection::Rejection;
+use alloc::vec::Vec;
+
+impl Stack {
+    /// Lets something be said about an instance: it exists, or may exist and is made, with those that lead to it.
+    ///
+    /// # Errors
+    /// [`Rejection::OutsideWindow`] if it is over, or too far ahead; [`Rejection::Malformed`] if it never is there.
+    pub(super) fn admit(&mut self, scope: &Scope<'_>, path: Path) -> Result<(), Rejection> {
+        if self.instances.contains_key(&path) {
+            return Ok(());
+        }
+        // Nothing is made before all of the way is checked.
+        let mut made: Vec<(Path, Instance)> = Vec::new();
+        for way in path.ways() {
+            if let Some(instance) = self.instances.get(&way) {
+                match instance {
+                    Instance::Over(_) => return Err(Rejection::OutsideWindow),
+                    _ => continue,
+                }
+            }
+            let number = way.last().number();
+            let parent = way.parent();
+            let is_admitted = match (way.last().layer(), parent) {
+                (_, None) => self.admits_root(scope, path, way),
+                (Layer::Message, Some(root)) => {
+                    let sender = path.owner(&scope.replicas).ok_or(Rejection::Malformed)?;
+                    self.atomic(root).is_none_or(|atomic| atomic.admits_message(Id { sender, number }))
+                }
+                (Layer::Round, Some(root)) => {
+                    let is_over = matches!(self.instances.get(&way.child(Layer::Multi, 0)), Some(Instance::Over(_)));
+                    !is_over && self.atomic(root).is_none_or(|atomic| atomic.admits_round(number))
+                }
+                (Layer::Multi, Some(_)) => number < scope.replicas.weak() as u64,
+                (Layer::Step, Some(binary)) => {
+                    let steps_max = match self.instances.get(&binary) {
+                        Some(Instance::Binary(binary, _)) => binary.steps_max(),
+                        _ => BinaryConsensus::new().steps_max(),
+                    };
+                    number < steps_max
+                }
+                _ => true,
+            };
+            if !is_admitted {
+                return Err(Rejection::OutsideWindow);
+            }
+            made.extend(self.new_instance(scope, way)?.map(|instance| (way, instance)));
+        }
+        if made.last().is_none_or(|(last, _)| *last != path) {
+            return Err(Rejection::Malformed);
+        }
+        self.instances.extend(made);
+        Ok(())
+    }
+
+    /// An atomic broadcast.
+    pub(super) fn atomic(&self, root: Path) -> Option<&AtomicBroadcast> {
+        match self.instances.get(&root) {
+            Some(Instance::Atomic(atomic)) => Some(atomic),
+            _ => None,
+        }
+    }
+
+    fn admits_root(&self, scope: &Scope<'_>, path: Path, root: Path) -> bool {
+        let (layer, number) = (root.last().layer(), root.last().number());
+        if layer == Layer::Atomic {
+            return number == 0;
+        }
+        let owner: Option<ReplicaId> = match layer {
+            Layer::Reliable | Layer::Echo => path.owner(&scope.replicas),
+            _ => None,
+        };
+        match self.roots.get(&(layer, owner)) {
+            Some(window) => window.admits(number, ROOTS),
+            None => number < ROOTS,
+        }
+    }
+
+    /// What is made for a path: nothing for one that only leads somewhere.
+    fn new_instance(&self, scope: &Scope<'_>, path: Path) -> Result<Option<Instance>, Rejection> {
+        let (replicas, repeats) = (&scope.replicas, self.variant.repeats);
+        Ok(Some(match path.last().layer() {
+            Layer::Atomic => Instance::Atomic(AtomicBroadcast::new(replicas, repeats)),
+            Layer::Vector => Instance::Vector(VectorConsensus::new(replicas), Decision::new()),
+            Layer::Multi => Instance::Multi(MultiValuedConsensus::new(replicas, repeats), Decision::new()),
+            Layer::Binary => Instance::Binary(BinaryConsensus::new(), Decision::new()),
+            Layer::By => {
+                let owner = path.owner(replicas).ok_or(Rejection::Malformed)?;
+                let of = path.parent().map(|parent| parent.last().layer());
+                let is_echo = match of {
+                    Some(Layer::Echo) => true,
+                    Some(Layer::Vect) => self.variant.vects == Vects::Echo,
+                    _ => false,
+                };
+                if is_echo {
+                    Instance::Echo(EchoBroadcast::new(owner))
+                } else {
+                    Instance::Reliable(ReliableBroadcast::new(owner))
+                }
+            }
+            _ => return Ok(None),
+        }))
+    }
+}

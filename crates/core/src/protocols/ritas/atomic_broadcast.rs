@@ -1,0 +1,309 @@
+//! Atomic broadcast (Correia, Neves, Veríssimo): all correct processes deliver the same messages in the same order.
+//!
+//! # Steps
+//! * AB 1. A message gets its sender's next number, and is broadcast reliably. Sender and number are its id.
+//! * AB 2. A process *lists* what was delivered to it that way, once the layer above vouches for it.
+//! * AB 3. Round a begins at a process if it lists anything that is not ordered yet, or if f + 1 proposals of this
+//!   round were delivered to it. It broadcasts, reliably, what it lists: ids, with the names of their messages.
+//! * AB 4. After n − f proposals of the round: W are the ids that f + 1 of them have. Propose W to the round's
+//!   multi-valued consensus.
+//! * AB 5. If that decides a W, what of it was not delivered before is delivered, as soon as it is all here, in the
+//!   order of a digest of round and id. Then, and after ⊥, the next round may begin.
+//!
+//! # Why it is safe
+//! W is decided by agreement, and W was proposed by a correct process, to which f + 1 said every id of it: one of these
+//! is correct, so the message exists, is the only one with its id, and reaches all by reliable broadcast. What was
+//! delivered follows from the decisions of the rounds so far, which all correct processes know in the same order.
+//! Nothing is listed or delivered twice (ritas-F7): delivered ids are remembered, by sender, as all below B and some
+//! above.
+//!
+//! # Why it ends
+//! Of each sender only the L numbers from its B on are listed (ritas-F8: a window that moves; the thesis' is absolute,
+//! and closes for good). While nothing is delivered B stays; there are n·L ids at most; by reliable broadcast all
+//! correct processes come to list the same ones; then all correct W hold these, and a liar can only add ids that some
+//! correct process lists. It has L of them for each lying sender, each good for one ⊥ (ritas-F10). So L is small. A
+//! round needs a reason, so that who has nothing to say is silent.
+//!
+//! # Deviations
+//! * *Names* of messages in proposals: who has the decision can fetch the message from anybody.
+//! * *Order in a round* by digest: by sender, low ids would come first for ever (ritas-F10).
+//! * *No DECIDE of its own*: the decision of a round is that of its consensus, which has one.
+//!
+//! # Cost
+//! One reliable broadcast for each message; n of them and a multi-valued consensus for each round, whatever the
+//! number of messages in it.
+
+use super::message::{Value, Word};
+use super::window::Window;
+use crate::digest::{Digest, Domain};
+use crate::ids::ReplicaId;
+use crate::rejection::Rejection;
+use crate::replicas::Replicas;
+use crate::wire::{Wire, encode_list};
+use crate::wire_struct;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec;
+use alloc::vec::Vec;
+use bytes::Bytes;
+
+/// L: how many messages of one sender are on their way at most.
+pub const WINDOW: u64 = 16;
+
+/// Rounds that a process lets in before it comes to them.
+pub const ROUNDS_AHEAD: u64 = 2;
+
+/// Rounds that are decided here and that others may still need: with so many nothing new is proposed. A round ends as
+/// soon as 2f + 1 have decided it, and all correct processes come to that.
+pub const ROUNDS_OPEN_MAX: usize = 4;
+
+/// A message: who sent it, and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Id {
+    /// The sender.
+    pub sender: ReplicaId,
+    /// Its number.
+    pub number: u64,
+}
+wire_struct!(Id { sender, number });
+
+/// An id with the name of its message.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Listed {
+    id: Id,
+    word: Word,
+}
+wire_struct!(Listed { id, word });
+
+/// What it wants done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Output {
+    /// AB 3: broadcast this proposal in this round, reliably.
+    Proposal(u64, Value),
+    /// AB 4: propose this to the multi-valued consensus of this round.
+    Propose(u64, Value),
+    /// AB 5.
+    Deliver(Id, Value),
+}
+
+/// A round.
+#[derive(Clone, Debug, Default)]
+struct Round {
+    /// AB 3: this process has proposed.
+    proposed: bool,
+    /// AB 4: and W.
+    agreed: bool,
+    /// By sender, in the order of arrival.
+    proposals: Vec<(ReplicaId, Vec<Listed>)>,
+    /// AB 5.
+    decided: Option<Option<Vec<Listed>>>,
+}
+
+/// An instance.
+#[derive(Clone, Debug)]
+pub(super) struct AtomicBroadcast {
+    /// What was delivered, by sender: B is the first that was not.
+    delivered: Vec<Window>,
+    /// What reliable broadcast delivered, and is not delivered in order yet.
+    messages: BTreeMap<Id, (Word, Value)>,
+    /// AB 2: of these, what the layer above vouches for.
+    vouched: BTreeSet<Id>,
+    /// The next number of this process.
+    next: u64,
+    /// The round that this process is in.
+    round: u64,
+    /// That one, and those after it.
+    rounds: BTreeMap<u64, Round>,
+    /// Rounds before it that others may still need.
+    open: BTreeSet<u64>,
+    repeats: bool,
+}
+
+impl AtomicBroadcast {
+    pub(super) fn new(replicas: &Replicas, repeats: bool) -> Self {
+        Self {
+            delivered: vec![Window::default(); replicas.n()],
+            messages: BTreeMap::new(),
+            vouched: BTreeSet::new(),
+            next: 0,
+            round: 0,
+            rounds: BTreeMap::new(),
+            open: BTreeSet::new(),
+            repeats,
+        }
+    }
+
+    /// Whether a message of this sender with this number may be on its way.
+    pub(super) fn admits_message(&self, id: Id) -> bool {
+        self.delivered[usize::from(id.sender.0)].admits(id.number, WINDOW)
+    }
+
+    /// Whether anything about this round may be heard.
+    pub(super) fn admits_round(&self, round: u64) -> bool {
+        round >= self.round && round - self.round <= ROUNDS_AHEAD
+    }
+
+    /// The first round of which anything is of use here.
+    pub(super) fn needs_from(&self) -> u64 {
+        self.open.first().copied().unwrap_or(self.round)
+    }
+
+    /// Whether anything is on its way here.
+    pub(super) fn waits(&self) -> bool {
+        !self.vouched.is_empty() || !self.open.is_empty() || !self.rounds.is_empty()
+    }
+
+    /// AB 1. The number of this process's next message; none while L are on their way.
+    pub(super) fn number(&mut self, me: ReplicaId) -> Option<u64> {
+        let id = Id { sender: me, number: self.next };
+        let free = self.admits_message(id);
+        self.next += u64::from(free);
+        free.then_some(id.number)
+    }
+
+    /// AB 2. Reliable broadcast has delivered this.
+    pub(super) fn on_message(&mut self, id: Id, value: Value) {
+        if !self.is_delivered(id) {
+            self.messages.insert(id, (Word::of(&value, self.repeats), value));
+        }
+    }
+
+    /// AB 2. The layer above vouches for it.
+    pub(super) fn vouch(&mut self, replicas: &Replicas, id: Id) -> Vec<Output> {
+        if self.messages.contains_key(&id) {
+            self.vouched.insert(id);
+        }
+        self.advance(replicas)
+    }
+
+    /// AB 3 and 4.
+    ///
+    /// # Errors
+    /// [`Rejection::Malformed`] if it is no list of ids in order that may be on their way.
+    pub(super) fn on_proposal(
+        &mut self,
+        replicas: &Replicas,
+        (round, owner): (u64, ReplicaId),
+        value: &Value,
+    ) -> Result<Vec<Output>, Rejection> {
+        let listed = read(replicas, value).ok_or(Rejection::Malformed)?;
+        if round >= self.round {
+            self.rounds.entry(round).or_default().proposals.push((owner, listed));
+        }
+        Ok(self.advance(replicas))
+    }
+
+    /// AB 5.
+    pub(super) fn on_decided(&mut self, replicas: &Replicas, round: u64, value: Option<Value>) -> Vec<Output> {
+        let decided = value.map(|value| read(replicas, &value).unwrap_or_default());
+        self.rounds.entry(round).or_default().decided = Some(decided);
+        self.open.insert(round);
+        self.advance(replicas)
+    }
+
+    /// Nobody needs this round any more.
+    pub(super) fn on_over(&mut self, replicas: &Replicas, round: u64) -> Vec<Output> {
+        self.open.remove(&round);
+        self.advance(replicas)
+    }
+
+    fn is_delivered(&self, id: Id) -> bool {
+        self.delivered[usize::from(id.sender.0)].is_finished(id.number)
+    }
+
+    /// AB 3 to 5: what follows from what is known.
+    pub(super) fn advance(&mut self, replicas: &Replicas) -> Vec<Output> {
+        let mut out = Vec::new();
+        loop {
+            let number = self.round;
+            if self.may_propose(replicas) {
+                self.rounds.entry(number).or_default().proposed = true;
+                out.push(Output::Proposal(number, self.list()));
+            }
+            let Some(round) = self.rounds.get_mut(&number) else { break };
+            if round.proposed && !round.agreed && round.proposals.len() >= replicas.reachable() {
+                round.agreed = true;
+                let common = common(replicas, &round.proposals);
+                out.push(Output::Propose(number, written(&common)));
+            }
+            let Some(decided) = round.decided.clone() else { break };
+            let listed = decided.unwrap_or_default();
+            if !self.has_all(&listed) {
+                break;
+            }
+            self.deliver(number, listed, &mut out);
+            self.rounds.remove(&number);
+            self.round += 1;
+        }
+        out
+    }
+
+    /// AB 3.
+    fn may_propose(&self, replicas: &Replicas) -> bool {
+        let round = self.rounds.get(&self.round);
+        let has_reason = !self.vouched.is_empty() || round.is_some_and(|r| r.proposals.len() >= replicas.weak());
+        has_reason && self.open.len() < ROUNDS_OPEN_MAX && round.is_none_or(|r| !r.proposed && r.decided.is_none())
+    }
+
+    /// AB 3: what this process lists.
+    fn list(&self) -> Value {
+        let listed = |id: &Id| Listed { id: *id, word: self.messages[id].0.clone() };
+        written(&self.vouched.iter().filter(|id| self.admits_message(**id)).map(listed).collect::<Vec<_>>())
+    }
+
+    fn has_all(&self, listed: &[Listed]) -> bool {
+        let is_here = |listed: &Listed| self.messages.get(&listed.id).is_some_and(|(word, _)| *word == listed.word);
+        listed.iter().all(|listed| self.is_delivered(listed.id) || is_here(listed))
+    }
+
+    /// AB 5.
+    fn deliver(&mut self, round: u64, listed: Vec<Listed>, out: &mut Vec<Output>) {
+        let mut ids: Vec<Id> = listed.into_iter().map(|listed| listed.id).collect();
+        ids.retain(|id| !self.is_delivered(*id));
+        ids.sort_by_cached_key(|id| Digest::of(Domain::Turn, &(round, *id).to_bytes()));
+        for id in ids {
+            let (_, value) = self.messages.remove(&id).expect("all are here");
+            self.vouched.remove(&id);
+            self.delivered[usize::from(id.sender.0)].finish(id.number);
+            out.push(Output::Deliver(id, value));
+        }
+    }
+
+    /// This process has broadcast a message with this number before it crashed.
+    pub(super) fn replay_message(&mut self, number: u64) {
+        self.next = self.next.max(number + 1);
+    }
+
+    /// This process has proposed in this round before it crashed.
+    pub(super) fn replay_proposal(&mut self, round: u64) {
+        self.rounds.entry(round).or_default().proposed = true;
+    }
+
+    /// This process has proposed W in this round before it crashed.
+    pub(super) fn replay_agreed(&mut self, round: u64) {
+        self.rounds.entry(round).or_default().agreed = true;
+    }
+}
+
+/// AB 4: W.
+fn common(replicas: &Replicas, proposals: &[(ReplicaId, Vec<Listed>)]) -> Vec<Listed> {
+    let mut counts: BTreeMap<&Listed, usize> = BTreeMap::new();
+    for listed in proposals.iter().flat_map(|(_, listed)| listed) {
+        *counts.entry(listed).or_default() += 1;
+    }
+    counts.into_iter().filter(|(_, count)| *count >= replicas.weak()).map(|(listed, _)| listed.clone()).collect()
+}
+
+fn written(listed: &[Listed]) -> Value {
+    let mut bytes = Vec::new();
+    encode_list(listed, &mut bytes);
+    Value(Bytes::from(bytes))
+}
+
+/// A list of ids in order, each once, of processes that exist.
+fn read(replicas: &Replicas, value: &Value) -> Option<Vec<Listed>> {
+    let mut reader = crate::wire::Reader::new(value.0.clone());
+    let listed: Vec<Listed> = reader.list(replicas.n() * WINDOW as usize).ok()?;
+    reader.finish().ok()?;
+    let in_order = listed.windows(2).all(|pair| pair[0].id < pair[1].id);
+    (in_order && listed.iter().all(|listed| replicas.contains(listed.id.sender))).then_some(listed)
+}

@@ -1,0 +1,104 @@
+//! The reliable channel: what a correct process has said is heard by every correct process.
+//!
+//! # What it is for
+//! The links lose frames: a queue is full, a connection breaks, a process was down, or it was not so far and dropped
+//! what it heard. Everything above needs every statement to arrive at some time.
+//!
+//! # Steps
+//! * Channel 1. On a tick, as long as there are instances that are not finished, a process sends each other one a
+//!   SUMMARY: what it has heard of that one about them.
+//! * Channel 2. Who gets a SUMMARY says again what it has said about instances of its own table, and what is not in the
+//!   SUMMARY. Statements are repeated, never made again.
+//!
+//! # Why it is enough
+//! A correct process keeps what it has said until 2f + 1 have decided, and the decision after that. So whatever an
+//! unfinished instance of another one lacks of it is said again, until it is heard. The clock decides when something is
+//! said once more, and nothing else: no statement says anything different because of it.
+
+use super::atomic_broadcast::AtomicBroadcast;
+use super::message::{Heard, Statement, Summary};
+use super::path::{Layer, Path};
+use super::scope::{Effect, Scope};
+use super::stack::{Instance, Stack};
+use crate::ids::ReplicaId;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+impl Stack {
+    /// Channel 1. What is to be sent to each other process; nothing if all is finished.
+    pub fn tick(&mut self, scope: &mut Scope<'_>) -> Vec<(ReplicaId, Summary)> {
+        let mut waits = false;
+        for (at, instance) in &mut self.instances {
+            match instance {
+                Instance::Echo(echo) => {
+                    echo.echoes.tick();
+                    waits |= !echo.is_delivered();
+                    let _ = echo.advance(scope, *at);
+                }
+                Instance::Reliable(reliable) => {
+                    reliable.echoes.tick();
+                    waits |= !reliable.is_delivered();
+                    let _ = reliable.advance(scope, *at);
+                }
+                Instance::Binary(_, decision) | Instance::Multi(_, decision) | Instance::Vector(_, decision) => {
+                    waits |= !decision.is_over(scope);
+                }
+                Instance::Atomic(atomic) => waits |= atomic.waits(),
+                Instance::Over(_) => {}
+            }
+        }
+        if !waits {
+            return Vec::new();
+        }
+        scope.step("Channel 1");
+        let others = scope.replicas.iter().filter(|replica| *replica != scope.me);
+        others.map(|replica| (replica, self.summary(replica))).collect()
+    }
+
+    /// Channel 1. What was heard of one process.
+    fn summary(&self, of: ReplicaId) -> Summary {
+        let heard = self.instances.iter().map(|(at, instance)| {
+            let mut heard = Heard::default();
+            match instance {
+                Instance::Echo(echo) => echo.echoes.heard(of, &mut heard),
+                Instance::Reliable(reliable) => reliable.heard(of, &mut heard),
+                Instance::Binary(_, decision)
+                | Instance::Multi(_, decision)
+                | Instance::Vector(_, decision)
+                | Instance::Over(decision) => decision.heard(of, &mut heard),
+                Instance::Atomic(_) => {}
+            }
+            (*at, heard)
+        });
+        let heard = heard.filter(|(_, heard)| *heard != Heard::default()).collect();
+        let round = self.atomic(Path::root(Layer::Atomic, 0)).map_or(0, AtomicBroadcast::needs_from);
+        Summary { heard, round }
+    }
+
+    /// Channel 2.
+    pub fn on_summary(&self, scope: &mut Scope<'_>, from: ReplicaId, summary: &Summary) {
+        scope.step("Channel 2");
+        let heard: BTreeMap<Path, Heard> = summary.heard.iter().copied().collect();
+        for (at, instance) in &self.instances {
+            // A round that is over at the other.
+            if at.number(Layer::Round).is_some_and(|round| round < summary.round) {
+                continue;
+            }
+            let own: Vec<Statement> = match instance {
+                Instance::Echo(echo) => echo.echoes.own(scope.me).collect(),
+                Instance::Reliable(reliable) => reliable.own(scope.me).collect(),
+                Instance::Binary(_, decision)
+                | Instance::Multi(_, decision)
+                | Instance::Vector(_, decision)
+                | Instance::Over(decision) => {
+                    decision.own(scope.me).cloned().map(Statement::Decide).into_iter().collect()
+                }
+                Instance::Atomic(_) => Vec::new(),
+            };
+            let known = heard.get(at).copied().unwrap_or_default();
+            for statement in own.into_iter().filter(|statement| !known.has(statement)) {
+                scope.out.push(Effect::Tell(from, super::message::Said { path: *at, statement }));
+            }
+        }
+    }
+}

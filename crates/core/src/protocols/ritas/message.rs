@@ -1,0 +1,167 @@
+//! What processes say to one another: one statement about one instance.
+
+use super::path::Path;
+use crate::digest::{Digest, Domain};
+use crate::wire::{Reader, Sink, Wire, WireError, encode_list, encode_shared};
+use crate::{wire_enum, wire_struct};
+use alloc::vec::Vec;
+use bytes::Bytes;
+
+/// Bytes of the longest value that is broadcast or decided.
+pub const VALUE_BYTES_MAX: usize = 4 << 20;
+
+/// A value that is at most as long as its digest is repeated instead of the digest.
+const WHOLE_BYTES_MAX: usize = Digest::BYTES;
+
+/// A value: opaque to the layer that carries it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Value(pub Bytes);
+
+impl Wire for Value {
+    fn encode(&self, out: &mut impl Sink) {
+        encode_shared(&self.0, out);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        Ok(Self(reader.payload(VALUE_BYTES_MAX)?))
+    }
+}
+
+/// How ECHO, READY and vectors name a value.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Word {
+    /// By itself: it is short, or the thesis' variant is measured, which repeats everything.
+    Whole(Value),
+    /// By its digest.
+    Digest(Digest),
+}
+wire_enum!(Word {
+    1 => Whole,
+    2 => Digest,
+});
+
+impl Word {
+    /// How this value is named.
+    pub fn of(value: &Value, repeats: bool) -> Self {
+        if repeats || value.0.len() <= WHOLE_BYTES_MAX {
+            Self::Whole(value.clone())
+        } else {
+            Self::Digest(Digest::of(Domain::Broadcast, &value.0))
+        }
+    }
+
+    /// Whether this is the value that it names, whichever way.
+    pub fn names(&self, value: &Value) -> bool {
+        match self {
+            Self::Whole(whole) => whole == value,
+            Self::Digest(digest) => *digest == Digest::of(Domain::Broadcast, &value.0),
+        }
+    }
+
+    /// The value, if it is there.
+    pub const fn whole(&self) -> Option<&Value> {
+        match self {
+            Self::Whole(value) => Some(value),
+            Self::Digest(_) => None,
+        }
+    }
+}
+
+/// What is said about an instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Statement {
+    /// INITIAL: its owner broadcasts this.
+    Initial(Value),
+    /// ECHO: the sender has seen this as the owner's value.
+    Echo(Word),
+    /// READY: the sender knows that nobody will deliver anything else.
+    Ready(Word),
+    /// DECIDE: the instance has come to this decision.
+    Decide(Value),
+    /// The sender needs the value that is named so.
+    Want(Word),
+    /// Here it is.
+    Body(Value),
+}
+wire_enum!(Statement {
+    1 => Initial,
+    2 => Echo,
+    3 => Ready,
+    4 => Decide,
+    5 => Want,
+    6 => Body,
+});
+
+impl Statement {
+    /// Whether it binds the sender: it is never said differently, and is on disk before it is said.
+    pub const fn binds(&self) -> bool {
+        !matches!(self, Self::Want(_) | Self::Body(_))
+    }
+}
+
+/// A statement about an instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// The instance.
+    pub path: Path,
+    /// What about it.
+    pub statement: Statement,
+}
+wire_struct!(Said { path, statement });
+
+/// Which statements of one process another has heard about an instance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Heard {
+    bits: u8,
+}
+wire_struct!(Heard { bits });
+
+impl Heard {
+    /// INITIAL, of the owner.
+    pub const INITIAL: Self = Self { bits: 1 };
+    /// ECHO.
+    pub const ECHO: Self = Self { bits: 2 };
+    /// READY.
+    pub const READY: Self = Self { bits: 4 };
+    /// DECIDE.
+    pub const DECIDE: Self = Self { bits: 8 };
+
+    /// Adds one.
+    pub const fn add(&mut self, other: Self) {
+        self.bits |= other.bits;
+    }
+
+    /// Whether this statement was heard; of those that bind nobody there is no account.
+    pub const fn has(self, statement: &Statement) -> bool {
+        let kind = match statement {
+            Statement::Initial(_) => Self::INITIAL,
+            Statement::Echo(_) => Self::ECHO,
+            Statement::Ready(_) => Self::READY,
+            Statement::Decide(_) => Self::DECIDE,
+            Statement::Want(_) | Statement::Body(_) => return false,
+        };
+        self.bits & kind.bits != 0
+    }
+}
+
+/// What a process has heard of the one that it writes to, about instances that it has not finished: who reads it says
+/// again what is missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// By instance, in order. Of those that are not there nothing was heard.
+    pub heard: Vec<(Path, Heard)>,
+    /// The first round of atomic broadcast that is not over at the sender: it needs nothing of those before.
+    pub round: u64,
+}
+
+/// Instances in a summary: more than a process has.
+pub const HEARD_MAX: usize = 1 << 16;
+
+impl Wire for Summary {
+    fn encode(&self, out: &mut impl Sink) {
+        encode_list(&self.heard, out);
+        self.round.encode(out);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        Ok(Self { heard: reader.list(HEARD_MAX)?, round: Wire::decode(reader)? })
+    }
+}

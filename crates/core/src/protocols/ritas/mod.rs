@@ -1,0 +1,39 @@
+//! RITAS (Moniz, *Randomized Intrusion-Tolerant Asynchronous Services*, 2006): agreement without leaders, clocks or
+//! signatures.
+//!
+//! # What it is for
+//! PBFT, and all that falls back to it, stops while the network is slower than its timers. RITAS has none that matter:
+//! it flips coins instead, and lives in a network that delays messages as it likes. Each layer is a machine in a file
+//! of its own, which opens with its steps and arguments.
+//!
+//! | layer | gives | rests on |
+//! |---|---|---|
+//! | [`atomic_broadcast`] | the same messages in the same order everywhere | multi-valued consensus, reliable broadcast |
+//! | [`vector_consensus`] | a vector with the values of n − f processes | multi-valued consensus, reliable broadcast |
+//! | [`multi_valued_consensus`] | one value, or ⊥ where proposals differ | binary consensus, reliable broadcast |
+//! | [`binary_consensus`] | one bit | reliable broadcast, coins |
+//! | [`reliable_broadcast`] | the same value everywhere, or nowhere | the channel |
+//! | [`echo_broadcast`] | no two different values | the channel |
+//! | [`channel`] | what was said is heard | links that lose frames |
+//!
+//! [`stack`] has all instances of a process, by [`path`], and [`decision`] ends those that others may still need.
+
+mod admission;
+pub mod atomic_broadcast;
+pub mod binary_consensus;
+pub mod channel;
+pub mod decision;
+pub mod echo_broadcast;
+pub mod message;
+pub mod multi_valued_consensus;
+pub mod path;
+mod recovery;
+pub mod reliable_broadcast;
+pub mod scope;
+pub mod stack;
+mod tally;
+#[cfg(test)]
+mod tests;
+pub mod vector_consensus;
+mod window;
+mod wiring;

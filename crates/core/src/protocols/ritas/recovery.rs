@@ -1,0 +1,80 @@
+//! After a crash: a process says nothing different from what it has said before (ritas-F11).
+//!
+//! Whatever [binds](super::message::Statement::binds) was on disk before it was said. It is replayed, oldest first: it
+//! counts as said, and the layers that had it said do not say it again. What others had said is gone; the
+//! [channel](super::channel) brings it back.
+
+use super::atomic_broadcast::AtomicBroadcast;
+use super::message::{Said, Statement};
+use super::path::{Layer, Path};
+use super::scope::Scope;
+use super::stack::{Instance, Outcome, Stack, Work};
+use alloc::vec::Vec;
+
+impl Stack {
+    /// This process has said so before it crashed.
+    pub fn replay(&mut self, scope: &mut Scope<'_>, Said { path, statement }: Said) {
+        // What has become superfluous since is not let in, and not said again either.
+        if self.admit(scope, path).is_err() {
+            return;
+        }
+        if let Statement::Initial(_) = &statement {
+            self.replay_cause(path, &statement);
+        }
+        match (self.instances.get_mut(&path), statement) {
+            (Some(Instance::Echo(echo)), statement) => echo.echoes.replay(scope, statement),
+            (Some(Instance::Reliable(reliable)), statement) => reliable.replay(scope, statement),
+            (
+                Some(Instance::Binary(_, decision) | Instance::Multi(_, decision) | Instance::Vector(_, decision)),
+                Statement::Decide(value),
+            ) => {
+                decision.replay(scope.me, value.clone());
+                self.work.push_back(Work::Decided(path, value));
+            }
+            (_, statement) => unreachable!("{statement:?} is never said about {path:?}"),
+        }
+    }
+
+    /// Who had something broadcast: it does not want that again.
+    fn replay_cause(&mut self, path: Path, statement: &Statement) {
+        let Some(at) = path.parent() else { return };
+        let Some(parent) = at.parent() else { return };
+        let number = at.last().number();
+        match (self.instances.get_mut(&parent), at.last().layer(), statement) {
+            (Some(Instance::Binary(binary, _)), Layer::Step, Statement::Initial(value)) => {
+                binary.replay(number, value);
+                if let Some(Instance::Multi(multi, _)) = parent.parent().and_then(|at| self.instances.get_mut(&at)) {
+                    multi.replay_bit();
+                }
+            }
+            (Some(Instance::Multi(multi, _)), Layer::Init, _) => {
+                multi.replay_init();
+                if let (Some(round), Some(atomic)) = (parent.number(Layer::Round), self.atomic_mut(parent.of_root())) {
+                    atomic.replay_agreed(round);
+                }
+            }
+            (Some(Instance::Multi(multi, _)), Layer::Vect, _) => multi.replay_vect(),
+            (Some(Instance::Vector(vector, _)), Layer::Value, _) => vector.replay_value(),
+            (Some(Instance::Atomic(atomic)), Layer::Message, _) => atomic.replay_message(number),
+            (None, Layer::Proposal, _) => {
+                if let Some(atomic) = self.atomic_mut(parent.of_root()) {
+                    atomic.replay_proposal(parent.last().number());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn atomic_mut(&mut self, root: Path) -> Option<&mut AtomicBroadcast> {
+        match self.instances.get_mut(&root) {
+            Some(Instance::Atomic(atomic)) => Some(atomic),
+            _ => None,
+        }
+    }
+
+    /// Everything was replayed.
+    pub fn resume(&mut self, scope: &mut Scope<'_>) -> Vec<Outcome> {
+        self.work.extend(self.instances.keys().copied().map(Work::Advance));
+        self.run(scope)
+    }
+}

@@ -1,0 +1,343 @@
+//! The stack: all instances of a process, by path, and what they are to one another.
+//!
+//! # How it works
+//! Each layer is a machine that knows nothing of the others: it is told what the layer below has delivered, and says
+//! what it wants broadcast, proposed or decided. Here its outputs become inputs of others, and its own statements are
+//! counted as heard at once.
+//!
+//! # What is let in
+//! A broadcast needs nothing of the layers above it: whoever hears of one that *may* be there takes part in it, also if
+//! it has not come so far itself. So nothing is parked. Which may be there is said by windows: rounds and steps a few
+//! ahead of this process, L messages of each sender. What is outside is dropped (ritas-F9), and said again by the
+//! [channel] once this process has come there. What belongs to an instance that is over is dropped as well; the
+//! decision stays for those who ask.
+//!
+//! # What bounds its memory
+//! In each broadcast a process has one INITIAL, one ECHO and one READY. Of atomic broadcast there are at most n·L
+//! messages and [`ROUNDS_OPEN_MAX`] + [`ROUNDS_AHEAD`] + 1 rounds, each of n broadcasts and one consensus; of that 2n
+//! broadcasts and the steps of a binary one, of which there are 3n in each round that this process has come to, or may.
+//! How many rounds that takes is up to the coins.
+//!
+//! [channel]: super::channel
+//! [`ROUNDS_OPEN_MAX`]: super::atomic_broadcast::ROUNDS_OPEN_MAX
+//! [`ROUNDS_AHEAD`]: super::atomic_broadcast::ROUNDS_AHEAD
+
+use super::atomic_broadcast::{AtomicBroadcast, Id};
+use super::binary_consensus::BinaryConsensus;
+use super::decision::Decision;
+use super::echo_broadcast::EchoBroadcast;
+use super::message::{Said, Statement, Value};
+use super::multi_valued_consensus::{MultiValuedConsensus, Vects};
+use super::path::{Layer, Path};
+use super::reliable_broadcast::ReliableBroadcast;
+use super::scope::Scope;
+use super::vector_consensus::VectorConsensus;
+use super::window::Window;
+use crate::digest::{Digest, Domain};
+use crate::ids::ReplicaId;
+use crate::rejection::Rejection;
+use crate::wire::Wire;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+
+/// Instances without a parent that are let in, of each layer and of each owner of broadcasts, above those that are
+/// finished; and as many of the finished are kept for others.
+pub const ROOTS: u64 = 64;
+
+/// What a stack comes to, for the layer above it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A broadcast without a parent was delivered.
+    Delivered(Path, Value),
+    /// A binary consensus without a parent has decided.
+    Bit(Path, bool),
+    /// A multi-valued one.
+    Agreed(Path, Option<Value>),
+    /// A vector consensus.
+    Vector(Path, Value),
+    /// A message of an atomic broadcast is here, and is ordered once enough processes have
+    /// [vouched](Stack::vouch) for it.
+    Message(Path, Id, Value),
+    /// It has its place in the order.
+    Ordered(Path, Id, Value),
+}
+
+/// How this stack differs from the thesis', or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Variant {
+    /// ECHO, READY and vectors repeat long values, as in the thesis.
+    pub repeats: bool,
+    /// How VECT is broadcast.
+    pub vects: Vects,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Instance {
+    Echo(EchoBroadcast),
+    Reliable(ReliableBroadcast),
+    Binary(BinaryConsensus, Decision),
+    Multi(MultiValuedConsensus, Decision),
+    Vector(VectorConsensus, Decision),
+    Atomic(AtomicBroadcast),
+    /// Nobody needs it any more; its decision is for those who ask.
+    Over(Decision),
+}
+
+/// What is still to be done in a step.
+#[derive(Clone, Debug)]
+pub(super) enum Work {
+    /// Broadcast something of this process's own.
+    Broadcast(Path, Value),
+    /// See what follows in a broadcast.
+    Advance(Path),
+    /// A broadcast was delivered.
+    Delivered(Path, Value),
+    /// An instance has decided, by itself or by f + 1 others.
+    Decided(Path, Value),
+    Propose(Path, Proposal),
+}
+
+/// What is proposed to a consensus.
+#[derive(Clone, Debug)]
+pub(super) enum Proposal {
+    Bit(bool),
+    Value(Value),
+}
+
+/// All instances of a process.
+#[derive(Clone)]
+pub struct Stack {
+    pub(super) variant: Variant,
+    /// What its coins are tossed with.
+    pub(super) secret: [u8; 32],
+    pub(super) instances: BTreeMap<Path, Instance>,
+    /// Which roots are finished, by layer, and by owner where there is one.
+    pub(super) roots: BTreeMap<(Layer, Option<ReplicaId>), Window>,
+    pub(super) work: VecDeque<Work>,
+    pub(super) outcomes: Vec<Outcome>,
+}
+
+impl core::fmt::Debug for Stack {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Stack").field("instances", &self.instances).finish_non_exhaustive()
+    }
+}
+
+impl Stack {
+    /// A process that has not done anything. The secret is its own: who knows it foresees its coins.
+    pub const fn new(secret: [u8; 32], variant: Variant) -> Self {
+        Self {
+            variant,
+            secret,
+            instances: BTreeMap::new(),
+            roots: BTreeMap::new(),
+            work: VecDeque::new(),
+            outcomes: Vec::new(),
+        }
+    }
+
+    /// Broadcasts a value: reliably or by echo, as the path says.
+    pub fn broadcast(&mut self, scope: &mut Scope<'_>, root: Path, value: Value) -> Vec<Outcome> {
+        self.begin(scope, root.by(scope.me), Work::Broadcast(root.by(scope.me), value))
+    }
+
+    /// Proposes a bit to a binary consensus.
+    pub fn propose_bit(&mut self, scope: &mut Scope<'_>, root: Path, bit: bool) -> Vec<Outcome> {
+        self.begin(scope, root, Work::Propose(root, Proposal::Bit(bit)))
+    }
+
+    /// Proposes a value to a multi-valued consensus, or for a vector.
+    pub fn propose(&mut self, scope: &mut Scope<'_>, root: Path, value: Value) -> Vec<Outcome> {
+        self.begin(scope, root, Work::Propose(root, Proposal::Value(value)))
+    }
+
+    /// Sends a message by atomic broadcast. None is sent while L are on their way: the value comes back.
+    ///
+    /// # Errors
+    /// The value.
+    pub fn order(&mut self, scope: &mut Scope<'_>, root: Path, value: Value) -> Result<Vec<Outcome>, Value> {
+        self.admit(scope, root).expect("there is such an atomic broadcast");
+        let Some(Instance::Atomic(atomic)) = self.instances.get_mut(&root) else { unreachable!("it is one") };
+        let Some(number) = atomic.number(scope.me) else { return Err(value) };
+        scope.step("AB 1");
+        let at = root.child(Layer::Message, number).by(scope.me);
+        Ok(self.begin(scope, at, Work::Broadcast(at, value)))
+    }
+
+    /// AB 2. This process vouches for a message: it may be ordered.
+    pub fn vouch(&mut self, scope: &mut Scope<'_>, root: Path, id: Id) -> Vec<Outcome> {
+        if let Some(Instance::Atomic(atomic)) = self.instances.get_mut(&root) {
+            let outputs = atomic.vouch(&scope.replicas, id);
+            self.of_atomic(scope, root, outputs);
+        }
+        self.run(scope)
+    }
+
+    /// Something that this process wants to do itself. What is finished is not done again.
+    fn begin(&mut self, scope: &mut Scope<'_>, at: Path, work: Work) -> Vec<Outcome> {
+        if self.admit(scope, at).is_ok() {
+            self.work.push_back(work);
+        }
+        self.run(scope)
+    }
+
+    /// Another process says something.
+    pub fn hear(&mut self, scope: &mut Scope<'_>, from: ReplicaId, said: Said) -> Vec<Outcome> {
+        if let Err(reason) = self.admit(scope, said.path).and_then(|()| self.take(scope, from, said)) {
+            scope.reject(from, reason);
+        }
+        self.run(scope)
+    }
+
+    fn take(
+        &mut self,
+        scope: &mut Scope<'_>,
+        from: ReplicaId,
+        Said { path, statement }: Said,
+    ) -> Result<(), Rejection> {
+        let instance = self.instances.get_mut(&path).ok_or(Rejection::OutsideWindow)?;
+        match (instance, statement) {
+            (Instance::Echo(echo), statement) => {
+                let wanted = echo.wanted(scope).cloned();
+                let echoes = &mut echo.echoes;
+                match statement {
+                    Statement::Initial(value) => echoes.on_initial(scope, from, value)?,
+                    Statement::Echo(word) => echoes.on_echo(from, word)?,
+                    Statement::Want(word) => echoes.on_want(scope, path, from, &word)?,
+                    Statement::Body(value) => echoes.on_body(wanted.as_ref(), value)?,
+                    Statement::Ready(_) | Statement::Decide(_) => return Err(Rejection::Malformed),
+                }
+                self.work.push_back(Work::Advance(path));
+            }
+            (Instance::Reliable(reliable), statement) => {
+                let wanted = reliable.wanted(scope).cloned();
+                let echoes = &mut reliable.echoes;
+                match statement {
+                    Statement::Initial(value) => echoes.on_initial(scope, from, value)?,
+                    Statement::Echo(word) => echoes.on_echo(from, word)?,
+                    Statement::Ready(word) => reliable.on_ready(from, word)?,
+                    Statement::Want(word) => echoes.on_want(scope, path, from, &word)?,
+                    Statement::Body(value) => echoes.on_body(wanted.as_ref(), value)?,
+                    Statement::Decide(_) => return Err(Rejection::Malformed),
+                }
+                self.work.push_back(Work::Advance(path));
+            }
+            (
+                Instance::Binary(_, decision)
+                | Instance::Multi(_, decision)
+                | Instance::Vector(_, decision)
+                | Instance::Over(decision),
+                Statement::Decide(value),
+            ) => {
+                if let Some(value) = decision.on_decide(scope, path, from, value)? {
+                    self.work.push_back(Work::Decided(path, value));
+                }
+                self.end(scope, path);
+            }
+            _ => return Err(Rejection::Malformed),
+        }
+        // Whoever says anything about a step is in it.
+        if let Some((binary, step)) = step_of(path)
+            && let Some(Instance::Binary(consensus, _)) = self.instances.get_mut(&binary)
+        {
+            let outputs = consensus.see(&scope.replicas, step, &toss(&self.secret, binary));
+            self.of_binary(scope, binary, outputs);
+        }
+        Ok(())
+    }
+
+    /// Does what is to be done, until there is nothing more.
+    pub(super) fn run(&mut self, scope: &mut Scope<'_>) -> Vec<Outcome> {
+        while let Some(work) = self.work.pop_front() {
+            match work {
+                Work::Broadcast(path, value) => self.say(scope, path, value),
+                Work::Advance(path) => self.advance(scope, path),
+                Work::Delivered(path, value) => self.delivered(scope, path, value),
+                Work::Decided(path, value) => self.decided(scope, path, value),
+                Work::Propose(path, proposal) => self.propose_to(scope, path, proposal),
+            }
+        }
+        core::mem::take(&mut self.outcomes)
+    }
+
+    fn say(&mut self, scope: &mut Scope<'_>, path: Path, value: Value) {
+        // What belongs to an instance that is over meanwhile is not said any more.
+        if self.admit(scope, path).is_err() {
+            return;
+        }
+        match self.instances.get_mut(&path) {
+            Some(Instance::Echo(echo)) => echo.echoes.broadcast(scope, path, value),
+            Some(Instance::Reliable(reliable)) => reliable.echoes.broadcast(scope, path, value),
+            _ => unreachable!("{path:?} is a broadcast"),
+        }
+        self.work.push_back(Work::Advance(path));
+    }
+
+    fn advance(&mut self, scope: &mut Scope<'_>, path: Path) {
+        let delivered = match self.instances.get_mut(&path) {
+            Some(Instance::Echo(echo)) => echo.advance(scope, path),
+            Some(Instance::Reliable(reliable)) => reliable.advance(scope, path),
+            _ => None,
+        };
+        if let Some(value) = delivered {
+            self.work.push_back(Work::Delivered(path, value));
+        }
+    }
+
+    /// Decide 3. If nobody needs the instance any more, its decision is all that is kept.
+    pub(super) fn end(&mut self, scope: &mut Scope<'_>, path: Path) {
+        let Some(Instance::Binary(_, decision) | Instance::Multi(_, decision) | Instance::Vector(_, decision)) =
+            self.instances.get(&path)
+        else {
+            return;
+        };
+        if !decision.is_over(scope) || decision.own(scope.me).is_none() {
+            return;
+        }
+        scope.step("Decide 3");
+        let over = Instance::Over(decision.clone());
+        // A round of atomic broadcast is over with its consensus.
+        let round = path.parent().filter(|parent| parent.last().layer() == Layer::Round);
+        self.forget(round.unwrap_or(path));
+        self.instances.insert(path, over);
+        if let Some(round) = round {
+            let root = round.of_root();
+            if let Some(Instance::Atomic(atomic)) = self.instances.get_mut(&root) {
+                let outputs = atomic.on_over(&scope.replicas, round.last().number());
+                self.of_atomic(scope, root, outputs);
+            }
+        }
+    }
+
+    /// Drops an instance and all below it.
+    fn forget(&mut self, path: Path) {
+        let within: Vec<Path> =
+            self.instances.range(path..).map(|(at, _)| *at).take_while(|at| at.is_within(&path)).collect();
+        for at in within {
+            self.instances.remove(&at);
+        }
+    }
+
+    /// A root is finished here. It is kept for others until so many after it are.
+    pub(super) fn finish(&mut self, layer: Layer, owner: Option<ReplicaId>, number: u64) {
+        let window = self.roots.entry((layer, owner)).or_default();
+        let before = window.first();
+        window.finish(number);
+        for old in before.saturating_sub(ROOTS)..window.first().saturating_sub(ROOTS) {
+            let root = Path::root(layer, old);
+            self.forget(owner.map_or(root, |owner| root.by(owner)));
+        }
+    }
+}
+
+/// The binary consensus that a path is a step of, and which step.
+fn step_of(path: Path) -> Option<(Path, u64)> {
+    let step = path.parent().filter(|step| step.last().layer() == Layer::Step)?;
+    Some((step.parent()?, step.last().number()))
+}
+
+/// The coin of this process for a round of a binary consensus.
+pub(super) fn toss(secret: &[u8; 32], path: Path) -> impl Fn(u64) -> bool + use<> {
+    let secret = *secret;
+    move |round| Digest::of_parts(Domain::Coin, &[&secret, &path.to_bytes(), &round.to_le_bytes()]).0[0] & 1 == 1
+}

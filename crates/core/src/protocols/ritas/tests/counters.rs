@@ -1,0 +1,79 @@
+//! Messages, to the unit: the oracle of the notes on RITAS, section 1.1, and Tables of the thesis.
+
+use super::*;
+use crate::protocols::ritas::multi_valued_consensus::Vects;
+
+const SIZES: [usize; 3] = [4, 7, 10];
+const THESIS: Variant = Variant { repeats: true, vects: Vects::Echo };
+
+fn group(n: usize, variant: Variant) -> Group {
+    Group::new(n, variant, Network::InOrder, 1)
+}
+
+fn total(group: &Group) -> usize {
+    group.sent.iter().filter(|(layer, _)| layer.is_some()).map(|(_, count)| count).sum()
+}
+
+fn decides(group: &Group) -> usize {
+    group.sent.get(&None).copied().unwrap_or_default()
+}
+
+#[test]
+fn a_reliable_broadcast_takes_27_90_189_messages() {
+    let counted = SIZES.map(|n| {
+        let mut group = group(n, Variant::default());
+        group.act(0, |stack, scope| stack.broadcast(scope, Path::root(Layer::Reliable, 0), value(7)));
+        group.drain();
+        (0..n).for_each(|me| assert_eq!(group.results(me).len(), 1));
+        total(&group)
+    });
+    assert_eq!(counted, [27, 90, 189]);
+}
+
+#[test]
+fn an_echo_broadcast_takes_15_48_99_messages() {
+    let counted = SIZES.map(|n| {
+        let mut group = group(n, Variant::default());
+        group.act(0, |stack, scope| stack.broadcast(scope, Path::root(Layer::Echo, 0), value(7)));
+        group.drain();
+        (0..n).for_each(|me| assert_eq!(group.results(me).len(), 1));
+        total(&group)
+    });
+    assert_eq!(counted, [15, 48, 99]);
+}
+
+/// 3n reliable broadcasts, and DECIDE of all to all.
+#[test]
+fn a_round_of_binary_consensus_takes_324_1890_5670_messages() {
+    let counted = SIZES.map(|n| {
+        let mut group = group(n, Variant::default());
+        let root = Path::root(Layer::Binary, 0);
+        (0..n).for_each(|me| group.act(me, |stack, scope| stack.propose_bit(scope, root, true)));
+        group.drain();
+        (0..n).for_each(|me| assert_eq!(group.results(me), [Outcome::Bit(root, true)]));
+        assert_eq!(decides(&group), n * (n - 1));
+        total(&group)
+    });
+    assert_eq!(counted, [324, 1890, 5670]);
+}
+
+/// One message, whose reliable broadcast is not counted, and the round that orders it.
+fn agreement(n: usize, variant: Variant) -> (usize, usize) {
+    let mut group = group(n, variant);
+    let root = Path::root(Layer::Atomic, 0);
+    group.act(0, |stack, scope| stack.order(scope, root, value(7)).unwrap());
+    group.drain();
+    (0..n).for_each(|me| assert_eq!(group.ordered(me).len(), 1));
+    (total(&group) - group.sent[&Some(Layer::Message)], decides(&group))
+}
+
+#[test]
+fn an_agreement_of_atomic_broadcast_takes_600_3486_10440_messages_in_the_thesis() {
+    assert_eq!(SIZES.map(|n| agreement(n, THESIS)), [(600, 24), (3486, 84), (10440, 180)]);
+}
+
+/// VECT by reliable broadcast: n·(RB − EB) messages more (ritas-F5).
+#[test]
+fn ours_takes_648_3780_11340() {
+    assert_eq!(SIZES.map(|n| agreement(n, Variant::default())), [(648, 24), (3780, 84), (11340, 180)]);
+}
