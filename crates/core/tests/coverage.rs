@@ -5,11 +5,19 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// What is said by variants of these travels, or is kept in the log.
-const MESSAGES: [&str; 7] =
-    ["Message", "PbftMessage", "TransferMessage", "SwitchMessage", "ResilientMessage", "PaceMessage", "CookieMessage"];
+const MESSAGES: [&str; 8] = [
+    "Message",
+    "PbftMessage",
+    "TransferMessage",
+    "SwitchMessage",
+    "ResilientMessage",
+    "PaceMessage",
+    "CookieMessage",
+    "Statement",
+];
 const RECORDS: [&str; 4] = ["InstanceRecord", "HistoryRecord", "PbftRecord", "ResilientRecord"];
 /// Parts of messages, in whose rows they are.
-const PARTS: [&str; 2] = ["Entry", "Ruling"];
+const PARTS: [&str; 3] = ["Entry", "Ruling", "Word"];
 /// Whatever may hold more than one thing.
 const COLLECTIONS: [&str; 5] = ["BTreeMap<", "BTreeSet<", "VecDeque<", "Vec<", "Tree"];
 
