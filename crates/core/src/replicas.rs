@@ -223,8 +223,9 @@ impl ReplicaSet {
 
 impl FromIterator<ReplicaId> for ReplicaSet {
     fn from_iter<T: IntoIterator<Item = ReplicaId>>(replicas: T) -> Self {
-        let bit = |replica: ReplicaId| 1u64.checked_shl(replica.0.into()).unwrap_or(0);
-        Self { bits: replicas.into_iter().fold(0, |bits, replica| bits | bit(replica)) }
+        let mut set = Self::NOBODY;
+        replicas.into_iter().for_each(|replica| set.insert(replica));
+        set
     }
 }
 

@@ -74,6 +74,14 @@ impl Stack {
         }
     }
 
+    /// The same.
+    pub(super) fn atomic_mut(&mut self, root: Path) -> Option<&mut AtomicBroadcast> {
+        match self.instances.get_mut(&root) {
+            Some(Instance::Atomic(atomic)) => Some(atomic),
+            _ => None,
+        }
+    }
+
     fn admits_root(&self, scope: &Scope<'_>, path: Path, root: Path) -> bool {
         let (layer, number) = (root.last().layer(), root.last().number());
         if layer == Layer::Atomic {

@@ -92,8 +92,8 @@ struct Round {
     proposed: bool,
     /// AB 4: and W.
     agreed: bool,
-    /// By sender, in the order of arrival.
-    proposals: Vec<(ReplicaId, Vec<Listed>)>,
+    /// What each process lists, in the order of arrival.
+    proposals: Vec<Vec<Listed>>,
     /// AB 5.
     decided: Option<Option<Vec<Listed>>>,
 }
@@ -182,12 +182,12 @@ impl AtomicBroadcast {
     pub(super) fn on_proposal(
         &mut self,
         replicas: &Replicas,
-        (round, owner): (u64, ReplicaId),
+        round: u64,
         value: &Value,
     ) -> Result<Vec<Output>, Rejection> {
         let listed = read(replicas, value).ok_or(Rejection::Malformed)?;
         if round >= self.round {
-            self.rounds.entry(round).or_default().proposals.push((owner, listed));
+            self.rounds.entry(round).or_default().proposals.push(listed);
         }
         Ok(self.advance(replicas))
     }
@@ -225,13 +225,12 @@ impl AtomicBroadcast {
                 let common = common(replicas, &round.proposals);
                 out.push(Output::Propose(number, written(&common)));
             }
-            let Some(decided) = round.decided.clone() else { break };
-            let listed = decided.unwrap_or_default();
-            if !self.has_all(&listed) {
+            let decided = self.rounds.get(&number).and_then(|round| round.decided.as_ref());
+            if !decided.is_some_and(|listed| listed.iter().flatten().all(|listed| self.has(listed))) {
                 break;
             }
-            self.deliver(number, listed, &mut out);
-            self.rounds.remove(&number);
+            let decided = self.rounds.remove(&number).and_then(|round| round.decided).flatten();
+            self.deliver(number, decided.unwrap_or_default(), &mut out);
             self.round += 1;
         }
         out
@@ -250,9 +249,10 @@ impl AtomicBroadcast {
         written(&self.vouched.iter().filter(|id| self.admits_message(**id)).map(listed).collect::<Vec<_>>())
     }
 
-    fn has_all(&self, listed: &[Listed]) -> bool {
-        let is_here = |listed: &Listed| self.messages.get(&listed.id).is_some_and(|(word, _)| *word == listed.word);
-        listed.iter().all(|listed| self.is_delivered(listed.id) || is_here(listed))
+    /// AB 5: whether a message that is to be delivered is here, or was delivered before.
+    fn has(&self, listed: &Listed) -> bool {
+        let is_here = || self.messages.get(&listed.id).is_some_and(|(word, _)| *word == listed.word);
+        self.is_delivered(listed.id) || is_here()
     }
 
     /// AB 5.
@@ -285,9 +285,9 @@ impl AtomicBroadcast {
 }
 
 /// AB 4: W.
-fn common(replicas: &Replicas, proposals: &[(ReplicaId, Vec<Listed>)]) -> Vec<Listed> {
+fn common(replicas: &Replicas, proposals: &[Vec<Listed>]) -> Vec<Listed> {
     let mut counts: BTreeMap<&Listed, usize> = BTreeMap::new();
-    for listed in proposals.iter().flat_map(|(_, listed)| listed) {
+    for listed in proposals.iter().flatten() {
         *counts.entry(listed).or_default() += 1;
     }
     counts.into_iter().filter(|(_, count)| *count >= replicas.weak()).map(|(listed, _)| listed.clone()).collect()

@@ -18,7 +18,7 @@
 use super::atomic_broadcast::AtomicBroadcast;
 use super::message::{Heard, Statement, Summary};
 use super::path::{Layer, Path};
-use super::scope::{Effect, Scope};
+use super::scope::Scope;
 use super::stack::{Instance, Stack};
 use crate::ids::ReplicaId;
 use alloc::collections::BTreeMap;
@@ -29,22 +29,21 @@ impl Stack {
     pub fn tick(&mut self, scope: &mut Scope<'_>) -> Vec<(ReplicaId, Summary)> {
         let mut waits = false;
         for (at, instance) in &mut self.instances {
-            match instance {
-                Instance::Echo(echo) => {
-                    echo.echoes.tick();
-                    waits |= !echo.is_delivered();
-                    let _ = echo.advance(scope, *at);
+            let broadcast = match instance {
+                Instance::Echo(echo) => Some(&mut echo.echoes),
+                Instance::Reliable(reliable) => Some(&mut reliable.echoes),
+                Instance::Atomic(atomic) => {
+                    waits |= atomic.waits();
+                    None
                 }
-                Instance::Reliable(reliable) => {
-                    reliable.echoes.tick();
-                    waits |= !reliable.is_delivered();
-                    let _ = reliable.advance(scope, *at);
+                other => {
+                    waits |= other.decision().is_some_and(|decision| !decision.is_over(scope));
+                    None
                 }
-                Instance::Binary(_, decision) | Instance::Multi(_, decision) | Instance::Vector(_, decision) => {
-                    waits |= !decision.is_over(scope);
-                }
-                Instance::Atomic(atomic) => waits |= atomic.waits(),
-                Instance::Over(_) => {}
+            };
+            if let Some(echoes) = broadcast {
+                echoes.tick(scope, *at);
+                waits |= !echoes.is_delivered();
             }
         }
         if !waits {
@@ -62,11 +61,11 @@ impl Stack {
             match instance {
                 Instance::Echo(echo) => echo.echoes.heard(of, &mut heard),
                 Instance::Reliable(reliable) => reliable.heard(of, &mut heard),
-                Instance::Binary(_, decision)
-                | Instance::Multi(_, decision)
-                | Instance::Vector(_, decision)
-                | Instance::Over(decision) => decision.heard(of, &mut heard),
-                Instance::Atomic(_) => {}
+                other => {
+                    if let Some(decision) = other.decision() {
+                        decision.heard(of, &mut heard);
+                    }
+                }
             }
             (*at, heard)
         });
@@ -87,17 +86,14 @@ impl Stack {
             let own: Vec<Statement> = match instance {
                 Instance::Echo(echo) => echo.echoes.own(scope.me).collect(),
                 Instance::Reliable(reliable) => reliable.own(scope.me).collect(),
-                Instance::Binary(_, decision)
-                | Instance::Multi(_, decision)
-                | Instance::Vector(_, decision)
-                | Instance::Over(decision) => {
-                    decision.own(scope.me).cloned().map(Statement::Decide).into_iter().collect()
+                other => {
+                    let decided = other.decision().and_then(|decision| decision.own(scope.me));
+                    decided.cloned().map(Statement::Decide).into_iter().collect()
                 }
-                Instance::Atomic(_) => Vec::new(),
             };
             let known = heard.get(at).copied().unwrap_or_default();
             for statement in own.into_iter().filter(|statement| !known.has(statement)) {
-                scope.out.push(Effect::Tell(from, super::message::Said { path: *at, statement }));
+                scope.tell(from, *at, statement);
             }
         }
     }

@@ -22,6 +22,7 @@ use super::path::Path;
 use super::scope::Scope;
 use super::tally::Tally;
 use crate::ids::ReplicaId;
+use crate::machine::Step;
 use crate::rejection::Rejection;
 use crate::replicas::ReplicaSet;
 
@@ -35,15 +36,24 @@ pub(super) struct Echoes {
     fetched: Option<(Word, Value)>,
     /// What ECHO was said with.
     said: Tally<Word>,
-    /// What was asked for since the last tick.
+    /// The name of what enough have said and is not here: it was asked for.
     asked: Option<Word>,
-    /// To whom a value was sent since then: who asks once more waits for the next.
+    /// To whom a value was sent since the last tick: who asks once more waits for the next.
     served: ReplicaSet,
+    delivered: bool,
 }
 
 impl Echoes {
     pub(super) const fn new(owner: ReplicaId) -> Self {
-        Self { owner, initial: None, fetched: None, said: Tally::new(), asked: None, served: ReplicaSet::NOBODY }
+        Self {
+            owner,
+            initial: None,
+            fetched: None,
+            said: Tally::new(),
+            asked: None,
+            served: ReplicaSet::NOBODY,
+            delivered: false,
+        }
     }
 
     /// EB 1. An owner that has said something else before, as its log knows, says that.
@@ -55,11 +65,27 @@ impl Echoes {
         }
     }
 
-    /// EB 2.
+    /// EB 2. Another process says something.
     ///
     /// # Errors
     /// Why it does not count.
-    pub(super) fn on_initial(&mut self, scope: &Scope<'_>, from: ReplicaId, value: Value) -> Result<(), Rejection> {
+    pub(super) fn take(
+        &mut self,
+        scope: &mut Scope<'_>,
+        at: Path,
+        from: ReplicaId,
+        statement: Statement,
+    ) -> Result<(), Rejection> {
+        match statement {
+            Statement::Initial(value) => self.on_initial(scope, from, value),
+            Statement::Echo(word) => self.said.hear(from, word),
+            Statement::Want(word) => self.on_want(scope, at, from, &word),
+            Statement::Body(value) => self.on_body(value),
+            Statement::Ready(_) | Statement::Decide(_) => Err(Rejection::Malformed),
+        }
+    }
+
+    fn on_initial(&mut self, scope: &Scope<'_>, from: ReplicaId, value: Value) -> Result<(), Rejection> {
         if from != self.owner {
             return Err(Rejection::WrongSender);
         }
@@ -68,14 +94,6 @@ impl Echoes {
         }
         self.initial = Some((Word::of(&value, scope.repeats), value));
         Ok(())
-    }
-
-    /// EB 2.
-    ///
-    /// # Errors
-    /// Why it does not count.
-    pub(super) fn on_echo(&mut self, from: ReplicaId, word: Word) -> Result<(), Rejection> {
-        self.said.hear(from, word)
     }
 
     /// EB 2. Says ECHO, if this process has not yet.
@@ -96,35 +114,42 @@ impl Echoes {
         self.said.said_by(enough)
     }
 
+    /// EB 3 and RB 4. Enough have said this word: its value, the first time that it is here. If it is not, it is asked
+    /// for.
+    pub(super) fn deliver(&mut self, scope: &mut Scope<'_>, at: Path, word: Option<Word>, step: Step) -> Option<Value> {
+        let word = word.filter(|_| !self.delivered)?;
+        let value = self.value(&word);
+        if value.is_some() {
+            scope.step(step);
+            (self.delivered, self.asked) = (true, None);
+        } else if self.asked.is_none() {
+            self.ask(scope, at, word);
+        }
+        value
+    }
+
+    /// Whether it is done here.
+    pub(super) const fn is_delivered(&self) -> bool {
+        self.delivered
+    }
+
     /// The value with this name, if it is here.
-    pub(super) fn value(&self, word: &Word) -> Option<Value> {
+    fn value(&self, word: &Word) -> Option<Value> {
         let known = self.initial.iter().chain(&self.fetched).find(|(known, _)| known == word);
         known.map(|(_, value)| value).or_else(|| word.whole()).cloned()
     }
 
-    /// Asks those for a value who said its name: once until the next tick.
-    pub(super) fn want(&mut self, scope: &mut Scope<'_>, at: Path, word: &Word) {
-        if self.asked.as_ref() == Some(word) {
-            return;
-        }
-        self.asked = Some(word.clone());
-        let (me, speakers) = (scope.me, self.said.speakers(word));
+    /// Asks those for a value who said its name.
+    fn ask(&mut self, scope: &mut Scope<'_>, at: Path, word: Word) {
+        let (me, speakers) = (scope.me, self.said.speakers(&word));
         for replica in scope.replicas.iter().filter(|id| *id != me && speakers.contains(*id)) {
             scope.tell(replica, at, Statement::Want(word.clone()));
         }
+        self.asked = Some(word);
     }
 
     /// Somebody needs the value.
-    ///
-    /// # Errors
-    /// Why there is no answer.
-    pub(super) fn on_want(
-        &mut self,
-        scope: &mut Scope<'_>,
-        at: Path,
-        from: ReplicaId,
-        word: &Word,
-    ) -> Result<(), Rejection> {
+    fn on_want(&mut self, scope: &mut Scope<'_>, at: Path, from: ReplicaId, word: &Word) -> Result<(), Rejection> {
         if self.served.contains(from) {
             return Err(Rejection::Duplicate);
         }
@@ -136,11 +161,8 @@ impl Echoes {
     }
 
     /// A value comes that was asked for.
-    ///
-    /// # Errors
-    /// Why it is of no use.
-    pub(super) fn on_body(&mut self, wanted: Option<&Word>, value: Value) -> Result<(), Rejection> {
-        match wanted {
+    fn on_body(&mut self, value: Value) -> Result<(), Rejection> {
+        match &self.asked {
             None => Err(Rejection::Unsolicited),
             Some(word) if !word.names(&value) => Err(Rejection::DigestMismatch),
             Some(word) => {
@@ -150,9 +172,12 @@ impl Echoes {
         }
     }
 
-    /// A tick of the channel: what was asked may be asked again, and answered again.
-    pub(super) fn tick(&mut self) {
-        (self.asked, self.served) = (None, ReplicaSet::NOBODY);
+    /// A tick of the channel: what was asked is asked again, and may be answered again.
+    pub(super) fn tick(&mut self, scope: &mut Scope<'_>, at: Path) {
+        self.served = ReplicaSet::NOBODY;
+        if let Some(word) = self.asked.take() {
+            self.ask(scope, at, word);
+        }
     }
 
     /// What was heard of one process.
@@ -186,12 +211,11 @@ impl Echoes {
 #[derive(Clone, Debug)]
 pub(super) struct EchoBroadcast {
     pub(super) echoes: Echoes,
-    delivered: bool,
 }
 
 impl EchoBroadcast {
     pub(super) const fn new(owner: ReplicaId) -> Self {
-        Self { echoes: Echoes::new(owner), delivered: false }
+        Self { echoes: Echoes::new(owner) }
     }
 
     /// EB 2 and 3: what follows from what is known. The value, when it is delivered.
@@ -200,32 +224,7 @@ impl EchoBroadcast {
             scope.step("EB 2");
             self.echoes.echo(scope, at, word);
         }
-        let word = self.wanted_word(scope)?.clone();
-        let value = self.echoes.value(&word);
-        match value {
-            Some(value) => {
-                scope.step("EB 3");
-                self.delivered = true;
-                Some(value)
-            }
-            None => {
-                self.echoes.want(scope, at, &word);
-                None
-            }
-        }
-    }
-
-    fn wanted_word(&self, scope: &Scope<'_>) -> Option<&Word> {
-        self.echoes.echoed(scope.replicas.strong()).filter(|_| !self.delivered)
-    }
-
-    /// The value that it could deliver if it were here.
-    pub(super) fn wanted(&self, scope: &Scope<'_>) -> Option<&Word> {
-        self.wanted_word(scope).filter(|word| self.echoes.value(word).is_none())
-    }
-
-    /// Whether it is done here.
-    pub(super) const fn is_delivered(&self) -> bool {
-        self.delivered
+        let word = self.echoes.echoed(scope.replicas.strong()).cloned();
+        self.echoes.deliver(scope, at, word, "EB 3")
     }
 }

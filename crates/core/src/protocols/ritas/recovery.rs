@@ -4,7 +4,6 @@
 //! counts as said, and the layers that had it said do not say it again. What others had said is gone; the
 //! [channel](super::channel) brings it back.
 
-use super::atomic_broadcast::AtomicBroadcast;
 use super::message::{Said, Statement};
 use super::path::{Layer, Path};
 use super::scope::Scope;
@@ -24,10 +23,8 @@ impl Stack {
         match (self.instances.get_mut(&path), statement) {
             (Some(Instance::Echo(echo)), statement) => echo.echoes.replay(scope, statement),
             (Some(Instance::Reliable(reliable)), statement) => reliable.replay(scope, statement),
-            (
-                Some(Instance::Binary(_, decision) | Instance::Multi(_, decision) | Instance::Vector(_, decision)),
-                Statement::Decide(value),
-            ) => {
+            (Some(instance), Statement::Decide(value)) => {
+                let decision = instance.decision_mut().expect("what has decided decides");
                 decision.replay(scope.me, value.clone());
                 self.work.push_back(Work::Decided(path, value));
             }
@@ -62,13 +59,6 @@ impl Stack {
                 }
             }
             _ => {}
-        }
-    }
-
-    fn atomic_mut(&mut self, root: Path) -> Option<&mut AtomicBroadcast> {
-        match self.instances.get_mut(&root) {
-            Some(Instance::Atomic(atomic)) => Some(atomic),
-            _ => None,
         }
     }
 

@@ -40,20 +40,28 @@ use crate::rejection::Rejection;
 pub(super) struct ReliableBroadcast {
     pub(super) echoes: Echoes,
     readies: Tally<Word>,
-    delivered: bool,
 }
 
 impl ReliableBroadcast {
     pub(super) const fn new(owner: ReplicaId) -> Self {
-        Self { echoes: Echoes::new(owner), readies: Tally::new(), delivered: false }
+        Self { echoes: Echoes::new(owner), readies: Tally::new() }
     }
 
-    /// RB 3 and 4.
+    /// RB 2 to 4. Another process says something.
     ///
     /// # Errors
     /// Why it does not count.
-    pub(super) fn on_ready(&mut self, from: ReplicaId, word: Word) -> Result<(), Rejection> {
-        self.readies.hear(from, word)
+    pub(super) fn take(
+        &mut self,
+        scope: &mut Scope<'_>,
+        at: Path,
+        from: ReplicaId,
+        statement: Statement,
+    ) -> Result<(), Rejection> {
+        match statement {
+            Statement::Ready(word) => self.readies.hear(from, word),
+            other => self.echoes.take(scope, at, from, other),
+        }
     }
 
     /// RB 2 to 4: what follows from what is known. The value, when it is delivered.
@@ -71,28 +79,8 @@ impl ReliableBroadcast {
             self.readies.hear(scope.me, word.clone()).expect("nothing was said");
             scope.say(at, Statement::Ready(word));
         }
-        let word = self.ready_word(scope)?.clone();
-        let value = self.echoes.value(&word);
-        match value {
-            Some(value) => {
-                scope.step("RB 4");
-                self.delivered = true;
-                Some(value)
-            }
-            None => {
-                self.echoes.want(scope, at, &word);
-                None
-            }
-        }
-    }
-
-    fn ready_word(&self, scope: &Scope<'_>) -> Option<&Word> {
-        self.readies.said_by(scope.replicas.strong()).filter(|_| !self.delivered)
-    }
-
-    /// The value that it could deliver if it were here.
-    pub(super) fn wanted(&self, scope: &Scope<'_>) -> Option<&Word> {
-        self.ready_word(scope).filter(|word| self.echoes.value(word).is_none())
+        let word = self.readies.said_by(strong).cloned();
+        self.echoes.deliver(scope, at, word, "RB 4")
     }
 
     /// What was heard of one process.
@@ -114,10 +102,5 @@ impl ReliableBroadcast {
             Statement::Ready(word) => self.readies.hear(scope.me, word).expect("a process says READY once"),
             other => self.echoes.replay(scope, other),
         }
-    }
-
-    /// Whether it is done here.
-    pub(super) const fn is_delivered(&self) -> bool {
-        self.delivered
     }
 }

@@ -16,7 +16,8 @@
 //! In each broadcast a process has one INITIAL, one ECHO and one READY. Of atomic broadcast there are at most n·L
 //! messages and [`ROUNDS_OPEN_MAX`] + [`ROUNDS_AHEAD`] + 1 rounds, each of n broadcasts and one consensus; of that 2n
 //! broadcasts and the steps of a binary one, of which there are 3n in each round that this process has come to, or may.
-//! How many rounds that takes is up to the coins.
+//! How many rounds that takes is up to the coins. The decision of a round, and a message that was delivered, are kept
+//! for others without end so far: a checkpoint will end that.
 //!
 //! [channel]: super::channel
 //! [`ROUNDS_OPEN_MAX`]: super::atomic_broadcast::ROUNDS_OPEN_MAX
@@ -81,6 +82,28 @@ pub(super) enum Instance {
     Atomic(AtomicBroadcast),
     /// Nobody needs it any more; its decision is for those who ask.
     Over(Decision),
+}
+
+impl Instance {
+    /// What is decided, of one that decides.
+    pub(super) const fn decision(&self) -> Option<&Decision> {
+        match self {
+            Self::Binary(_, decision) | Self::Multi(_, decision) | Self::Vector(_, decision) | Self::Over(decision) => {
+                Some(decision)
+            }
+            Self::Echo(_) | Self::Reliable(_) | Self::Atomic(_) => None,
+        }
+    }
+
+    /// The same.
+    pub(super) const fn decision_mut(&mut self) -> Option<&mut Decision> {
+        match self {
+            Self::Binary(_, decision) | Self::Multi(_, decision) | Self::Vector(_, decision) | Self::Over(decision) => {
+                Some(decision)
+            }
+            Self::Echo(_) | Self::Reliable(_) | Self::Atomic(_) => None,
+        }
+    }
 }
 
 /// What is still to be done in a step.
@@ -157,7 +180,7 @@ impl Stack {
     /// The value.
     pub fn order(&mut self, scope: &mut Scope<'_>, root: Path, value: Value) -> Result<Vec<Outcome>, Value> {
         self.admit(scope, root).expect("there is such an atomic broadcast");
-        let Some(Instance::Atomic(atomic)) = self.instances.get_mut(&root) else { unreachable!("it is one") };
+        let atomic = self.atomic_mut(root).expect("it is one");
         let Some(number) = atomic.number(scope.me) else { return Err(value) };
         scope.step("AB 1");
         let at = root.child(Layer::Message, number).by(scope.me);
@@ -166,7 +189,7 @@ impl Stack {
 
     /// AB 2. This process vouches for a message: it may be ordered.
     pub fn vouch(&mut self, scope: &mut Scope<'_>, root: Path, id: Id) -> Vec<Outcome> {
-        if let Some(Instance::Atomic(atomic)) = self.instances.get_mut(&root) {
+        if let Some(atomic) = self.atomic_mut(root) {
             let outputs = atomic.vouch(&scope.replicas, id);
             self.of_atomic(scope, root, outputs);
         }
@@ -195,40 +218,17 @@ impl Stack {
         from: ReplicaId,
         Said { path, statement }: Said,
     ) -> Result<(), Rejection> {
-        let instance = self.instances.get_mut(&path).ok_or(Rejection::OutsideWindow)?;
-        match (instance, statement) {
+        match (self.instances.get_mut(&path).ok_or(Rejection::OutsideWindow)?, statement) {
             (Instance::Echo(echo), statement) => {
-                let wanted = echo.wanted(scope).cloned();
-                let echoes = &mut echo.echoes;
-                match statement {
-                    Statement::Initial(value) => echoes.on_initial(scope, from, value)?,
-                    Statement::Echo(word) => echoes.on_echo(from, word)?,
-                    Statement::Want(word) => echoes.on_want(scope, path, from, &word)?,
-                    Statement::Body(value) => echoes.on_body(wanted.as_ref(), value)?,
-                    Statement::Ready(_) | Statement::Decide(_) => return Err(Rejection::Malformed),
-                }
+                echo.echoes.take(scope, path, from, statement)?;
                 self.work.push_back(Work::Advance(path));
             }
             (Instance::Reliable(reliable), statement) => {
-                let wanted = reliable.wanted(scope).cloned();
-                let echoes = &mut reliable.echoes;
-                match statement {
-                    Statement::Initial(value) => echoes.on_initial(scope, from, value)?,
-                    Statement::Echo(word) => echoes.on_echo(from, word)?,
-                    Statement::Ready(word) => reliable.on_ready(from, word)?,
-                    Statement::Want(word) => echoes.on_want(scope, path, from, &word)?,
-                    Statement::Body(value) => echoes.on_body(wanted.as_ref(), value)?,
-                    Statement::Decide(_) => return Err(Rejection::Malformed),
-                }
+                reliable.take(scope, path, from, statement)?;
                 self.work.push_back(Work::Advance(path));
             }
-            (
-                Instance::Binary(_, decision)
-                | Instance::Multi(_, decision)
-                | Instance::Vector(_, decision)
-                | Instance::Over(decision),
-                Statement::Decide(value),
-            ) => {
+            (instance, Statement::Decide(value)) => {
+                let decision = instance.decision_mut().ok_or(Rejection::Malformed)?;
                 if let Some(value) = decision.on_decide(scope, path, from, value)? {
                     self.work.push_back(Work::Decided(path, value));
                 }
@@ -286,11 +286,8 @@ impl Stack {
 
     /// Decide 3. If nobody needs the instance any more, its decision is all that is kept.
     pub(super) fn end(&mut self, scope: &mut Scope<'_>, path: Path) {
-        let Some(Instance::Binary(_, decision) | Instance::Multi(_, decision) | Instance::Vector(_, decision)) =
-            self.instances.get(&path)
-        else {
-            return;
-        };
+        let instance = self.instances.get(&path).filter(|instance| !matches!(instance, Instance::Over(_)));
+        let Some(decision) = instance.and_then(Instance::decision) else { return };
         if !decision.is_over(scope) || decision.own(scope.me).is_none() {
             return;
         }
@@ -302,7 +299,7 @@ impl Stack {
         self.instances.insert(path, over);
         if let Some(round) = round {
             let root = round.of_root();
-            if let Some(Instance::Atomic(atomic)) = self.instances.get_mut(&root) {
+            if let Some(atomic) = self.atomic_mut(root) {
                 let outputs = atomic.on_over(&scope.replicas, round.last().number());
                 self.of_atomic(scope, root, outputs);
             }

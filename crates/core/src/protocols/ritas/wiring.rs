@@ -50,8 +50,8 @@ impl Stack {
             }
             (None, Layer::Proposal) => {
                 let (round, root) = (parent.last().number(), parent.of_root());
-                let Some(Instance::Atomic(atomic)) = self.instances.get_mut(&root) else { return };
-                match atomic.on_proposal(&replicas, (round, owner), &value) {
+                let Some(atomic) = self.atomic_mut(root) else { return };
+                match atomic.on_proposal(&replicas, round, &value) {
                     Ok(outputs) => self.of_atomic(scope, root, outputs),
                     Err(reason) => scope.reject(owner, reason),
                 }
@@ -166,11 +166,7 @@ impl Stack {
 
     /// Decide 1. A layer has decided.
     pub(super) fn decide(&mut self, scope: &mut Scope<'_>, path: Path, value: Value) {
-        let Some(Instance::Binary(_, decision) | Instance::Multi(_, decision) | Instance::Vector(_, decision)) =
-            self.instances.get_mut(&path)
-        else {
-            return;
-        };
+        let Some(decision) = self.instances.get_mut(&path).and_then(Instance::decision_mut) else { return };
         if decision.own(scope.me).is_none() {
             self.work.push_back(Work::Decided(path, value.clone()));
         }
@@ -202,7 +198,7 @@ impl Stack {
             (None, Layer::Multi) => {
                 let (root, round) = (parent.of_root(), parent.last().number());
                 let is_over = matches!(self.instances.get(&path), Some(Instance::Over(_)));
-                let Some(Instance::Atomic(atomic)) = self.instances.get_mut(&root) else { return };
+                let Some(atomic) = self.atomic_mut(root) else { return };
                 let mut outputs = atomic.on_decided(&replicas, round, agreed_of(&value));
                 if is_over {
                     outputs.extend(atomic.on_over(&replicas, round));
