@@ -1,9 +1,10 @@
 //! Who is there: what a composition does while a replica is down, and when it is back.
 
 use crate::auth::Signed;
+use crate::clients::Freshness;
 use crate::cluster::{ClientAuth, Cluster, Limits};
 use crate::ids::{InstanceId, Principal, ReplicaId, Timestamp};
-use crate::message::Request;
+use crate::message::{Firmness, Request};
 use crate::notice::Notice;
 use crate::registry::Message;
 use crate::schedule::{Protocol, Quota};
@@ -20,9 +21,13 @@ const K: u64 = 3;
 const A_WHILE: u64 = 700_000;
 
 fn net(protocol: &str) -> Net<Counter> {
+    net_of(protocol, 1)
+}
+
+fn net_of(protocol: &str, clients: u32) -> Net<Counter> {
     let protocol: Protocol = protocol.parse().unwrap();
     let cluster = Cluster { quota: Quota::Fixed(K), protocol, ..cluster(4, ClientAuth::Hybrid, Limits::default()) };
-    Net::of(cluster, 1, |_| Counter::default())
+    Net::of(cluster, clients, |_| Counter::default())
 }
 
 fn instance(net: &Net<Counter>, id: usize) -> u64 {
@@ -112,6 +117,35 @@ fn a_backup_that_stays_answers_before_it_commits_and_keeps_what_it_answered() {
     net.pass(2 * A_WHILE);
     ask(&mut net, &mut sum, K);
     assert_eq!([0, 1, 2, 3].map(|id| instance(&net, id)), [3; 4]);
+}
+
+/// Batches are numbered in each instance anew: Chain's last one has a greater number than any that the Backup has done.
+#[test]
+fn what_chain_executed_is_answered_as_final_beside_a_tentative_batch() {
+    let mut net = net_of("chain", 2);
+    let mut sum = 0;
+    ask(&mut net, &mut sum, 4 * K);
+    net.submit(0, &Counter::add(1), false);
+    let timestamp = net.clients[0].asked().expect("it is outstanding");
+    cut(&mut net, &[3]);
+    net.completed.clear();
+    assert_eq!(net.add_within(25, 1, 1), done(sum + 2));
+    assert_eq!(instance(&net, 0), 2);
+    net.lose(|frame| frame.to == r(3) || frame.from == r(3) || kind(&frame.message) == "COMMIT");
+    assert_eq!(net.add_within(25, 1, 1), done(sum + 3));
+    let estate = net.hosts[0].replica.estate();
+    assert!(estate.is_tentative());
+    let again = net.request(InstanceId(2), 0, timestamp.0, &Counter::add(1));
+    let Freshness::Last(last) = estate.freshness(&again) else { panic!("Chain executed it last") };
+    assert!(last.sequence > estate.executed_for_good());
+    let before = net.sent.len();
+    net.forge(c(0), r(0), Message::Request(again));
+    net.round();
+    let answers = net.sent[before..].iter().filter_map(|frame| match &frame.message {
+        Message::Reply(reply) if frame.to == c(0) => Some(reply.firmness),
+        _ => None,
+    });
+    assert_eq!(answers.collect::<Vec<_>>(), [Firmness::Final]);
 }
 
 /// What it executed tentatively may not be what the instance ended with.
