@@ -8,6 +8,7 @@ use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::{wire_enum, wire_struct};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use bytes::Bytes;
 
 /// Most requests that a batch may name on the wire; `Limits::batch_requests_max` is checked on top.
 const ENTRIES_MAX: usize = 1 << 16;
@@ -192,6 +193,8 @@ pub struct Ordered {
     pub batch: Arc<Batch>,
     /// The requests that the batch names by reference only, in the batch's order.
     pub bodies: Vec<Request>,
+    /// What the order has to know to go on after it, if it wants that to be a part of the state.
+    pub standing: Option<Bytes>,
 }
 
 impl Ordered {

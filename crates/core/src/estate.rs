@@ -41,6 +41,8 @@ use bytes::Bytes;
 const CLIENTS: PageNumber = PAGES_MAX;
 /// The members' pages follow the client table's.
 const MEMBERS: PageNumber = CLIENTS + clients::PAGES_MAX;
+/// What the order of a Backup has to know to go on, if it wants that to be a part of the state.
+const ORDER: PageNumber = META - 1;
 /// The last page of the tree holds the rest.
 const META: PageNumber = 2 * PAGES_MAX - 1;
 
@@ -103,6 +105,7 @@ pub struct Estate<S> {
     /// Those who joined. Empty in clusters that do not let anybody join.
     members: Members,
     meta: Meta,
+    standing: Option<Bytes>,
     /// The pages as last saved.
     tree: Tree,
     /// The state at checkpoints: for rollback, and for those who fell behind.
@@ -144,6 +147,7 @@ impl<S: Service> Estate<S> {
             clients: ClientTable::new(cluster.limits.sessions_per_identity_max),
             members: Members::new(&cluster.limits),
             meta: Meta { last: u64::MAX, least: u64::MAX, ..Meta::default() },
+            standing: None,
             tree: Tree::new(),
             versions: BTreeMap::new(),
             earlier: Vec::new(),
@@ -211,6 +215,11 @@ impl<S: Service> Estate<S> {
     /// The digest of the batch that may still be undone.
     pub fn tentative_digest(&self) -> Option<Digest> {
         self.tentative.as_ref().map(|tentative| tentative.ordered.batch.digest())
+    }
+
+    /// What the order has to know to go on after the last batch executed, if it said so.
+    pub const fn standing(&self) -> Option<&Bytes> {
+        self.standing.as_ref()
     }
 
     /// Those who joined.
@@ -300,6 +309,7 @@ impl<S: Service> Estate<S> {
         assert!(self.tentative.is_none(), "an instance begins with what is final");
         self.earlier.extend(core::mem::take(&mut self.versions).into_values());
         self.forget_rulings();
+        self.standing = None;
         self.count_batches(sequence, (least, if stays { u64::MAX } else { least }));
     }
 
@@ -409,9 +419,10 @@ impl<S: Service> Estate<S> {
             tree.set(CLIENTS + number, page);
         });
         self.members.save(&mut |number, page| {
-            assert!(number < META - MEMBERS, "the members' pages end before the last one");
+            assert!(number < ORDER - MEMBERS, "the members' pages end before the last two");
             tree.set(MEMBERS + number, page);
         });
+        tree.set(ORDER, self.standing.clone());
         tree.set(META, Some(Bytes::from(self.meta.to_bytes())));
         tree.seal();
     }
@@ -429,7 +440,8 @@ impl<S: Service> Estate<S> {
         self.service.load(&mut part(0, CLIENTS))?;
         self.service.take_written();
         self.clients.load(&mut part(CLIENTS, MEMBERS))?;
-        self.members.load(&mut part(MEMBERS, META))?;
+        self.members.load(&mut part(MEMBERS, ORDER))?;
+        self.standing = target.get(ORDER).cloned();
         let meta = target.get(META).ok_or(BadState)?;
         self.meta = Meta::from_bytes(meta.clone()).map_err(|_| BadState)?;
         self.return_trace();

@@ -26,6 +26,7 @@ use bezant_core::machine::hold_back::{HoldBack, Leaving};
 use bezant_core::machine::{Destination, Effect, Input, Machine, Outbox};
 use bezant_core::notice::{Notice, Report};
 use bezant_core::protocols::pbft::{Ordering, PbftMessage, PbftRecord};
+use bezant_core::protocols::ritas::order::RitasRecord;
 use bezant_core::registry::{InstanceRecord, LogRecord, Message, Record, ReplicaTimer};
 use bezant_core::replica::{Replica, ReplicaConfig};
 use bezant_core::time::Instant;
@@ -350,10 +351,17 @@ impl Node {
 
     /// Hands a record to the disk; `awaited` if what follows waits until it is durable.
     fn write(&mut self, stage: &mut Stage, record: Record, awaited: bool) {
-        if let Record::Log(LogRecord { record: InstanceRecord::Pbft(record), .. }) = &record {
+        if let Record::Log(LogRecord { record, .. }) = &record {
             match record {
-                PbftRecord::Accepted(proposal) => stage.checks.see(stage.now, &Event::Batch(&proposal.batch)),
-                PbftRecord::NewView(signed) => stage.checks.see(stage.now, &Event::Learned(self.id(), signed)),
+                InstanceRecord::Pbft(PbftRecord::Accepted(proposal)) => {
+                    stage.checks.see(stage.now, &Event::Batch(&proposal.batch));
+                }
+                InstanceRecord::Pbft(PbftRecord::NewView(signed)) => {
+                    stage.checks.see(stage.now, &Event::Learned(self.id(), signed));
+                }
+                InstanceRecord::Ritas(RitasRecord::Delivered(delivered)) => {
+                    stage.checks.see(stage.now, &Event::Batch(&delivered.batch));
+                }
                 _ => {}
             }
         }

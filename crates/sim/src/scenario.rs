@@ -18,7 +18,7 @@ use crate::store::{Dissent, ServiceKind};
 use crate::workload::Plan;
 use bezant_core::cluster::{ClientAuth, Limits};
 use bezant_core::ids::ReplicaId;
-use bezant_core::schedule::{Protocol, Quota};
+use bezant_core::schedule::{Order, Part, Protocol, Quota};
 use bezant_core::time::Duration;
 use std::collections::BTreeSet;
 
@@ -133,7 +133,13 @@ impl Scenario {
             service: options.service,
             n,
             f,
-            client_auth: draw_auth((seed, calm), adversary, cast.client, has(Feature::DynamicClients)),
+            client_auth: draw_auth(
+                (seed, calm),
+                options.protocol,
+                adversary,
+                cast.client,
+                has(Feature::DynamicClients),
+            ),
             quota: draw_quota(seed, has(Feature::Unrest)),
             adversary,
             cast,
@@ -316,6 +322,7 @@ fn draw_faulty(
 
 fn draw_auth(
     (seed, calm): (u64, bool),
+    protocol: Protocol,
     adversary: Option<Adversary>,
     client: Option<Adversary>,
     strangers: bool,
@@ -325,7 +332,9 @@ fn draw_auth(
     // view now and then, so it is tried now and then, and never where no view may be lost.
     let spoils = client.is_some() || adversary == Some(Adversary::Tamper);
     let is_tried = !calm && Rng::stream(seed, "spoilt MACs").per_mille(250);
-    if drawn == ClientAuth::Mac && (strangers || spoils && !is_tried) { ClientAuth::Hybrid } else { drawn }
+    // Where every request has to convince everybody there are no plain MACs.
+    let signs = protocol.schedule().parts().contains(&Part::Backup(Order::Ritas));
+    if drawn == ClientAuth::Mac && (signs || strangers || spoils && !is_tried) { ClientAuth::Hybrid } else { drawn }
 }
 
 fn draw_network(seed: u64, has: &impl Fn(Feature) -> bool) -> Profile {

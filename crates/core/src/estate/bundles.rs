@@ -66,7 +66,8 @@ fn bundle(session: u32, timestamp: u64, operations: &[&'static [u8]]) -> Request
 /// Executes requests as the next batch.
 fn execute(cluster: &Cluster, estate: &mut Estate<Talkative>, requests: Vec<Request>) -> Vec<(Outcome, bool)> {
     let batch = Arc::new(Batch::new(Proposal::default(), requests.into_iter().map(Entry::Inline).collect()));
-    let ordered = Ordered { sequence: estate.executed().next(), view: View(0), batch, bodies: Vec::new() };
+    let ordered =
+        Ordered { sequence: estate.executed().next(), view: View(0), batch, bodies: Vec::new(), standing: None };
     let mut outcomes = Vec::new();
     estate.execute(cluster, ordered, true, |_, said, is_new| outcomes.push((said.clone(), is_new)));
     outcomes

@@ -101,7 +101,8 @@ mod tests {
     /// Executes a request as the next batch.
     fn execute(cluster: &Cluster, estate: &mut Estate<Counter>, request: Request, for_good: bool) -> Outcome {
         let batch = Arc::new(Batch::new(Proposal::default(), vec![Entry::Inline(request)]));
-        let ordered = Ordered { sequence: estate.executed().next(), view: View(0), batch, bodies: Vec::new() };
+        let ordered =
+            Ordered { sequence: estate.executed().next(), view: View(0), batch, bodies: Vec::new(), standing: None };
         let mut outcome = None;
         estate.execute(cluster, ordered, for_good, |_, said, _| outcome = Some(said.clone()));
         outcome.unwrap()

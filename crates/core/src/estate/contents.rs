@@ -1,7 +1,7 @@
 //! What is in a version of the state, for those who read one without running a replica, and the version with which a
 //! new cluster begins.
 
-use super::{CLIENTS, Estate, MEMBERS, META, Meta};
+use super::{CLIENTS, Estate, MEMBERS, META, Meta, ORDER};
 use crate::auth::PublicKeys;
 use crate::checkpoint::Tree;
 use crate::clients::ClientTable;
@@ -92,7 +92,8 @@ pub const fn page_holder(number: PageNumber) -> &'static str {
     match number {
         ..CLIENTS => "service",
         CLIENTS..MEMBERS => "client table",
-        MEMBERS..META => "members",
+        MEMBERS..ORDER => "members",
+        ORDER => "order",
         _ => "history",
     }
 }

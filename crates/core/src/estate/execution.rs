@@ -47,6 +47,9 @@ impl<S: Service> Estate<S> {
         assert!(self.tentative.is_none(), "one tentative batch at a time");
         assert_eq!(ordered.sequence, self.meta.executed.next(), "batches are executed in sequence");
         self.meta.executed = ordered.sequence;
+        if ordered.standing.is_some() {
+            self.standing.clone_from(&ordered.standing);
+        }
         self.ended.clear();
         let Meta { history, position, .. } = self.meta;
         let count = self.execute_requests(cluster, &ordered, &mut answer);

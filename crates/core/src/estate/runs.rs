@@ -220,7 +220,8 @@ mod tests {
     /// Executes requests as the next batch.
     fn execute(cluster: &Cluster, estate: &mut Estate<Together>, requests: &[Request]) -> Vec<Outcome> {
         let batch = Arc::new(Batch::new(Proposal::default(), requests.iter().cloned().map(Item::Inline).collect()));
-        let ordered = Ordered { sequence: estate.executed().next(), view: View(0), batch, bodies: Vec::new() };
+        let ordered =
+            Ordered { sequence: estate.executed().next(), view: View(0), batch, bodies: Vec::new(), standing: None };
         let mut outcomes = Vec::new();
         estate.execute(cluster, ordered, true, |_, outcome, _| outcomes.push(outcome.clone()));
         estate.check_invariants(cluster);

@@ -174,7 +174,8 @@ fn a_request_of_an_old_session_is_never_executed() {
     let mut estate = net.hosts[1].replica.estate().clone();
     let before = (estate.service().clone(), estate.position());
     let batch = Arc::new(Batch::new(Proposal::default(), alloc::vec![Entry::Inline(replayed.clone())]));
-    let ordered = Ordered { sequence: estate.executed().next(), view: View(0), batch, bodies: Vec::new() };
+    let ordered =
+        Ordered { sequence: estate.executed().next(), view: View(0), batch, bodies: Vec::new(), standing: None };
     let mut outcomes = Vec::new();
     let cluster = net.cluster.clone();
     estate.execute(&cluster, ordered, true, |_, outcome, now| outcomes.push((outcome.clone(), now)));

@@ -310,6 +310,13 @@ impl Pool {
         self.unproposed = self.waiting.iter().map(|(client, waiting)| (waiting.ticket, *client)).collect();
     }
 
+    /// The client's waiting request is to be proposed once more.
+    pub(in crate::protocols) fn propose_again(&mut self, client: ClientId) {
+        if let Some(waiting) = self.waiting.get(&client) {
+            self.unproposed.insert(waiting.ticket, client);
+        }
+    }
+
     /// This request is part of a proposal of the current view.
     pub(in crate::protocols) fn proposed(&mut self, digest: Digest) {
         if let Some(client) = self.by_digest.get(&digest) {

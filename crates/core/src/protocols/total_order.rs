@@ -20,6 +20,7 @@ use crate::switching;
 use crate::switching::HistoryRecord;
 use crate::time::Instant;
 use alloc::vec::Vec;
+use bytes::Bytes;
 use core::fmt::Debug;
 
 /// What a total order sees of its surroundings during one step.
@@ -143,8 +144,9 @@ pub trait TotalOrder: Debug + Clone + Sized {
     /// An order before its first batch, over the state with this root. `lost_log`: this replica had a log once and
     /// lost it; it abstains until it cannot contradict itself.
     fn open(what: &Specification, root: Digest, lost_log: bool) -> Self;
-    /// The state was restored from a snapshot: nothing at or below this checkpoint is needed.
-    fn restored(&mut self, evidence: Evidence);
+    /// The state was restored from a snapshot: nothing at or below this checkpoint is needed. `standing`: what the
+    /// order said there that it has to know ([`crate::batch::Ordered::standing`]).
+    fn restored(&mut self, evidence: Evidence, standing: Option<&Bytes>);
     /// The log is a new one, as [`TotalOrder::open`] may be told before.
     fn lose_log(&mut self);
     /// Replays one record, oldest first. Nothing is delivered meanwhile.
@@ -164,8 +166,14 @@ pub trait TotalOrder: Debug + Clone + Sized {
     fn executed(&mut self, client: ClientId, timestamp: Timestamp);
     /// The checkpoint is stable and this replica's state contains it.
     fn stable(&mut self, context: &mut Context<'_, Self>, certificate: &Certificate<Checkpoint>);
-    /// The state was replaced by the one at this checkpoint, which is ahead of all that was delivered.
-    fn installed(&mut self, context: &mut Context<'_, Self>, certificate: &Certificate<Checkpoint>);
+    /// The state was replaced by the one at this checkpoint, which is ahead of all that was delivered. `standing`: as
+    /// in [`TotalOrder::restored`].
+    fn installed(
+        &mut self,
+        context: &mut Context<'_, Self>,
+        certificate: &Certificate<Checkpoint>,
+        standing: Option<&Bytes>,
+    );
     /// The state was replaced by the right one after this batch, which was delivered for good before, and no proof of
     /// it for others came with it: what follows is to be delivered again.
     fn went_back(&mut self, context: &mut Context<'_, Self>, sequence: Sequence);

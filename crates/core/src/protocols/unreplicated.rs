@@ -61,8 +61,13 @@ impl<S: Service> Unreplicated<S> {
     fn execute(&mut self, s: &mut Surroundings<'_, impl Speaker>, request: Request) -> Outcome {
         let proposal = Proposal { time: s.now, ..Proposal::default() };
         let batch = Arc::new(Batch::new(proposal, vec![Entry::Inline(request)]));
-        let ordered =
-            Ordered { sequence: self.ledger.estate.executed().next(), view: View(0), batch, bodies: Vec::new() };
+        let ordered = Ordered {
+            sequence: self.ledger.estate.executed().next(),
+            view: View(0),
+            batch,
+            bodies: Vec::new(),
+            standing: None,
+        };
         let mut outcome = Outcome::Refused(Refusal::StaleTimestamp);
         self.requests_executed +=
             self.ledger.estate.execute(s.cluster, ordered, true, |_, done, _| outcome = done.clone()) as u64;

@@ -4,7 +4,7 @@ use super::message::Message;
 use crate::auth::Keyring;
 use crate::cluster::Cluster;
 use crate::ids::{ReplicaId, Timestamp};
-use crate::protocols::backup::client::BackupClient;
+use crate::protocols::backup::client::{BackupClient, First};
 use crate::protocols::chain::client::{self as chain, ChainClient};
 use crate::protocols::quorum::client::QuorumClient;
 use crate::protocols::ring_fast::client::{self as ring_fast, RingFastClient};
@@ -24,8 +24,9 @@ pub(crate) fn half_of(part: Part) -> &'static dyn ClientHalf {
         Part::Chain => &ChainClient,
         Part::RingFast => &RingFastClient,
         Part::RingResilient => &RingResilientClient,
-        Part::Backup(Order::Aardvark) => &BackupClient { asks_all: true },
-        Part::Backup(Order::Pbft) | Part::Unreplicated => &BackupClient { asks_all: false },
+        Part::Backup(Order::Aardvark) => &BackupClient { first: First::All },
+        Part::Backup(Order::Ritas) => &BackupClient { first: First::Turn },
+        Part::Backup(Order::Pbft) | Part::Unreplicated => &BackupClient { first: First::Primary },
         #[cfg(test)]
         Part::Sample => &crate::protocols::sample::SampleClient,
     }

@@ -19,6 +19,7 @@ use crate::protocols::pbft::Pbft;
 use crate::protocols::quorum::Quorum;
 use crate::protocols::ring_fast::{RingFast, RingHeard, RingTimer};
 use crate::protocols::ring_resilient::RingResilient;
+use crate::protocols::ritas::order::Ritas;
 use crate::protocols::speculative::{Speculation, SpeculativeTimer};
 use crate::protocols::unreplicated::Unreplicated;
 use crate::protocols::zlight::ZLight;
@@ -63,9 +64,24 @@ pub(crate) enum Instance<S: Service> {
     RingFast(Box<RingFast<S>>),
     RingResilient(Box<RingResilient<S>>),
     Pbft(Box<Backup<Pbft, S>>),
+    Ritas(Box<Backup<Ritas, S>>),
     Unreplicated(Box<Unreplicated<S>>),
     #[cfg(test)]
     Sample(Box<crate::protocols::sample::Sample<S>>),
+}
+
+/// What is said to a Backup whatever its order is.
+///
+/// # Errors
+/// Why it is nothing for one.
+fn of_backup<T>(message: Message) -> Result<BackupMessage<T>, Rejection> {
+    match message {
+        Message::Checkpoint(vote) => Ok(BackupMessage::Checkpoint(vote)),
+        Message::Testimony(signed) => Ok(BackupMessage::Testimony(signed)),
+        Message::Transfer(message) => Ok(BackupMessage::Transfer(message)),
+        // What another protocol says.
+        _ => Err(Rejection::WrongSender),
+    }
 }
 
 /// Lets whichever instance it is do the same thing.
@@ -78,6 +94,7 @@ macro_rules! each {
             Instance::RingFast($instance) => $act,
             Instance::RingResilient($instance) => $act,
             Instance::Pbft($instance) => $act,
+            Instance::Ritas($instance) => $act,
             Instance::Unreplicated($instance) => $act,
             #[cfg(test)]
             Instance::Sample($instance) => $act,
@@ -100,6 +117,7 @@ impl<S: Service> Instance<S> {
             Part::RingFast => Self::RingFast(Box::new(RingFast::open(what, ledger))),
             Part::RingResilient => Self::RingResilient(Box::new(RingResilient::open(cluster, what, ledger))),
             Part::Backup(Order::Pbft | Order::Aardvark) => Self::Pbft(Box::new(Backup::open(what, ledger, !speaks))),
+            Part::Backup(Order::Ritas) => Self::Ritas(Box::new(Backup::open(what, ledger, !speaks))),
             Part::Unreplicated => Self::Unreplicated(Box::new(Unreplicated::open(what, ledger))),
             #[cfg(test)]
             Part::Sample => Self::Sample(Box::new(crate::protocols::sample::Sample::open(what, ledger))),
@@ -142,15 +160,18 @@ impl<S: Service> Instance<S> {
                 let message = BackupMessage::Order(ordering.instance, ordering.message);
                 backup.message(s, from, Heard::Own(message));
             }
-            (Self::Pbft(backup), Message::Checkpoint(vote)) => {
-                backup.message(s, from, Heard::Own(BackupMessage::Checkpoint(vote)));
+            (Self::Ritas(backup), Message::Agreement(agreement)) => {
+                let message = BackupMessage::Order(agreement.instance, agreement.message);
+                backup.message(s, from, Heard::Own(message));
             }
-            (Self::Pbft(backup), Message::Testimony(signed)) => {
-                backup.message(s, from, Heard::Own(BackupMessage::Testimony(signed)));
-            }
-            (Self::Pbft(backup), Message::Transfer(message)) => {
-                backup.message(s, from, Heard::Own(BackupMessage::Transfer(message)));
-            }
+            (Self::Pbft(backup), message) => match of_backup(message) {
+                Ok(message) => backup.message(s, from, Heard::Own(message)),
+                Err(reason) => s.reject(from, reason),
+            },
+            (Self::Ritas(backup), message) => match of_backup(message) {
+                Ok(message) => backup.message(s, from, Heard::Own(message)),
+                Err(reason) => s.reject(from, reason),
+            },
             #[cfg(test)]
             (Self::Sample(sample), Message::Sample(pass)) => sample.message(s, from, Heard::Own(pass)),
             (_, Message::Transfer(_)) => s.reject(from, Rejection::Unsolicited),
@@ -169,7 +190,10 @@ impl<S: Service> Instance<S> {
             (Self::RingResilient(ring), ReplicaTimer::Resilient(timer)) => ring.timer(s, timer),
             (Self::Pbft(backup), ReplicaTimer::Transfer) => backup.timer(s, BackupTimer::Transfer),
             (Self::Pbft(backup), ReplicaTimer::Opening) => backup.timer(s, BackupTimer::Opening),
+            (Self::Ritas(backup), ReplicaTimer::Transfer) => backup.timer(s, BackupTimer::Transfer),
+            (Self::Ritas(backup), ReplicaTimer::Opening) => backup.timer(s, BackupTimer::Opening),
             (Self::Pbft(backup), ReplicaTimer::Pbft(timer)) => backup.timer(s, BackupTimer::Order(timer)),
+            (Self::Ritas(backup), ReplicaTimer::Ritas(timer)) => backup.timer(s, BackupTimer::Order(timer)),
             (_, _) => {}
         }
     }
@@ -180,7 +204,7 @@ impl<S: Service> Instance<S> {
             Self::ZLight(zlight) => zlight.timer(s, timer),
             Self::Chain(chain) => chain.timer(s, timer),
             Self::RingFast(ring) => ring.timer(s, RingTimer::Speculative(timer)),
-            Self::RingResilient(_) | Self::Pbft(_) | Self::Unreplicated(_) => {}
+            Self::RingResilient(_) | Self::Pbft(_) | Self::Ritas(_) | Self::Unreplicated(_) => {}
             #[cfg(test)]
             Self::Sample(sample) => sample.timer(s, timer),
         }
@@ -205,14 +229,17 @@ impl<S: Service> Instance<S> {
     pub(crate) fn is_current(&self, cluster: &Cluster) -> bool {
         match self {
             Self::Pbft(backup) => backup.is_current(cluster),
+            Self::Ritas(backup) => backup.is_current(cluster),
             _ => true,
         }
     }
 
     /// Presence 5: a Backup that stays has it ordered that nobody is missing.
     pub(crate) fn ask_for_end(&mut self, s: &mut Surroundings<'_, impl Speaker>, returned: Vec<Signed<Returned>>) {
-        if let Self::Pbft(backup) = self {
-            backup.ask_for_end(s, returned);
+        match self {
+            Self::Pbft(backup) => backup.ask_for_end(s, returned),
+            Self::Ritas(backup) => backup.ask_for_end(s, returned),
+            _ => {}
         }
     }
 
@@ -238,8 +265,9 @@ impl<S: Service> Instance<S> {
                 each!(instance, instance => instance.replay(cluster, record));
             }
             (Self::Pbft(backup), InstanceRecord::Pbft(record)) => backup.replay_order(cluster, me, record),
+            (Self::Ritas(backup), InstanceRecord::Ritas(record)) => backup.replay_order(cluster, me, record),
             (Self::RingResilient(ring), InstanceRecord::Resilient(record)) => ring.replay_own(cluster, record),
-            (_, InstanceRecord::Pbft(_) | InstanceRecord::Resilient(_)) => {}
+            (_, InstanceRecord::Pbft(_) | InstanceRecord::Ritas(_) | InstanceRecord::Resilient(_)) => {}
         }
     }
 
@@ -276,7 +304,7 @@ impl<S: Service> Instance<S> {
                 let certificate = self.ledger().certificate().cloned();
                 certificate.map(|certificate| HistoryRecord::Stable(certificate.into()).into()).into_iter().collect()
             }
-            Self::Pbft(_) | Self::Unreplicated(_) => Vec::new(),
+            Self::Pbft(_) | Self::Ritas(_) | Self::Unreplicated(_) => Vec::new(),
             #[cfg(test)]
             Self::Sample(_) => Vec::new(),
         }
@@ -364,7 +392,7 @@ impl<S: Service> Instance<S> {
             Self::RingResilient(ring) => Some(&ring.base),
             #[cfg(test)]
             Self::Sample(sample) => Some(&sample.base),
-            Self::Pbft(_) | Self::Unreplicated(_) => None,
+            Self::Pbft(_) | Self::Ritas(_) | Self::Unreplicated(_) => None,
         }
     }
 
@@ -378,7 +406,7 @@ impl<S: Service> Instance<S> {
             Self::RingResilient(ring) => Some(&mut ring.base),
             #[cfg(test)]
             Self::Sample(sample) => Some(&mut sample.base),
-            Self::Pbft(_) | Self::Unreplicated(_) => None,
+            Self::Pbft(_) | Self::Ritas(_) | Self::Unreplicated(_) => None,
         }
     }
 

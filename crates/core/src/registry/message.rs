@@ -15,6 +15,7 @@ use crate::protocols::chain::{ChainMessage, ChainReply};
 use crate::protocols::pbft::{Ordering, PbftMessage};
 use crate::protocols::ring_fast::{RingMessage, RingPace, RingReply};
 use crate::protocols::ring_resilient::Resilient;
+use crate::protocols::ritas::order::{Agreement, RitasMessage};
 use crate::protocols::speculative::{Certain, Response};
 use crate::protocols::zlight::Order;
 use crate::rejection::Rejection;
@@ -100,6 +101,8 @@ messages! {
     16 => RingPace(RingPace),
     /// What a replica's requests did, between replicas.
     17 => Testimony(Box<Claimed<Signed<Testimony>>>),
+    /// RITAS between replicas.
+    18 => Agreement(Agreement),
     /// What a new protocol says.
     #[cfg(test)]
     255 => Sample(crate::protocols::sample::Pass),
@@ -108,6 +111,12 @@ messages! {
 impl From<(InstanceId, PbftMessage)> for Message {
     fn from((instance, message): (InstanceId, PbftMessage)) -> Self {
         Self::Ordering(Ordering { instance, message })
+    }
+}
+
+impl From<(InstanceId, RitasMessage)> for Message {
+    fn from((instance, message): (InstanceId, RitasMessage)) -> Self {
+        Self::Agreement(Agreement { instance, message })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::protocols::pbft::PbftRecord;
 use crate::protocols::ring_resilient::ResilientRecord;
+use crate::protocols::ritas::order::RitasRecord;
 use crate::switching::{self, HistoryRecord, Recorded};
 use crate::wire::{Reader, Sink, Wire, WireError};
 use core::fmt;
@@ -13,6 +14,8 @@ pub enum InstanceRecord {
     History(HistoryRecord),
     /// Of PBFT.
     Pbft(PbftRecord),
+    /// Of RITAS.
+    Ritas(RitasRecord),
     /// Of the resilient ring.
     Resilient(ResilientRecord),
 }
@@ -26,6 +29,8 @@ pub type SnapshotRecord = switching::SnapshotRecord<InstanceRecord>;
 
 /// The tag of what PBFT must not forget.
 const PBFT: u8 = 1;
+/// The tag of what RITAS must not forget.
+const RITAS: u8 = 15;
 
 impl Wire for InstanceRecord {
     fn encode(&self, out: &mut impl Sink) {
@@ -35,12 +40,17 @@ impl Wire for InstanceRecord {
                 out.push(PBFT);
                 record.encode(out);
             }
+            Self::Ritas(record) => {
+                out.push(RITAS);
+                record.encode(out);
+            }
             Self::Resilient(record) => record.encode(out),
         }
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
         match reader.tag()? {
             PBFT => Ok(Self::Pbft(Wire::decode(reader)?)),
+            RITAS => Ok(Self::Ritas(Wire::decode(reader)?)),
             tag @ (ResilientRecord::PREPARED | ResilientRecord::COMMITTED) => {
                 Ok(Self::Resilient(ResilientRecord::decode_tagged(tag, reader)?))
             }
@@ -55,6 +65,7 @@ impl fmt::Debug for InstanceRecord {
         match self {
             Self::History(record) => record.fmt(f),
             Self::Pbft(record) => f.debug_tuple("Pbft").field(record).finish(),
+            Self::Ritas(record) => f.debug_tuple("Ritas").field(record).finish(),
             Self::Resilient(record) => record.fmt(f),
         }
     }
@@ -72,6 +83,12 @@ impl From<PbftRecord> for InstanceRecord {
     }
 }
 
+impl From<RitasRecord> for InstanceRecord {
+    fn from(record: RitasRecord) -> Self {
+        Self::Ritas(record)
+    }
+}
+
 impl From<ResilientRecord> for InstanceRecord {
     fn from(record: ResilientRecord) -> Self {
         Self::Resilient(record)
@@ -83,6 +100,7 @@ impl Recorded for InstanceRecord {
         match self {
             Self::History(record) => record.log_bytes(),
             Self::Pbft(record) => record.log_bytes(),
+            Self::Ritas(record) => record.log_bytes(),
             Self::Resilient(record) => record.log_bytes(),
         }
     }
@@ -91,6 +109,11 @@ impl Recorded for InstanceRecord {
 impl InstanceRecord {
     /// Whether it says that its replica lost an earlier log. From then on the log itself remembers that.
     pub const fn abstains(&self) -> bool {
-        matches!(self, Self::Pbft(PbftRecord::Abstain(_)) | Self::History(HistoryRecord::Abstain(_)))
+        matches!(
+            self,
+            Self::Pbft(PbftRecord::Abstain(_))
+                | Self::Ritas(RitasRecord::Abstain(_))
+                | Self::History(HistoryRecord::Abstain(_))
+        )
     }
 }

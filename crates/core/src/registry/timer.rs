@@ -4,6 +4,7 @@ use crate::protocols::backup::TransferTimer;
 use crate::protocols::pbft::PbftTimer;
 use crate::protocols::ring_fast::RingTimer;
 use crate::protocols::ring_resilient::ResilientTimer;
+use crate::protocols::ritas::order::RitasTimer;
 use crate::protocols::speculative::SpeculativeTimer;
 use crate::switching::OpeningTimer;
 
@@ -34,11 +35,13 @@ pub enum ReplicaTimer {
     Alone,
     /// Of the resilient ring.
     Resilient(ResilientTimer),
+    /// Of RITAS.
+    Ritas(RitasTimer),
 }
 
 impl ReplicaTimer {
     /// Those that mean nothing once their instance is over.
-    pub(crate) const OF_INSTANCES: [Self; 13] = [
+    pub(crate) const OF_INSTANCES: [Self; 14] = [
         Self::Pbft(PbftTimer::View),
         Self::Pbft(PbftTimer::Status),
         Self::Pbft(PbftTimer::Watch),
@@ -52,6 +55,7 @@ impl ReplicaTimer {
         Self::Alone,
         Self::Resilient(ResilientTimer::Patience),
         Self::Resilient(ResilientTimer::Repeat),
+        Self::Ritas(RitasTimer::Channel),
     ];
 }
 
@@ -89,6 +93,12 @@ impl From<ResilientTimer> for ReplicaTimer {
 impl From<PbftTimer> for ReplicaTimer {
     fn from(timer: PbftTimer) -> Self {
         Self::Pbft(timer)
+    }
+}
+
+impl From<RitasTimer> for ReplicaTimer {
+    fn from(timer: RitasTimer) -> Self {
+        Self::Ritas(timer)
     }
 }
 

@@ -46,6 +46,8 @@ pub enum Order {
     Pbft,
     /// PBFT, whose primaries are watched: [`crate::protocols::aardvark`].
     Aardvark,
+    /// [`crate::protocols::ritas`].
+    Ritas,
 }
 
 /// How an instance ends: which abort reports prove it, and which history the next one begins with
@@ -64,7 +66,7 @@ pub enum Ending {
 
 impl Part {
     /// What a schedule may name.
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Quorum,
         Self::ZLight,
         Self::Chain,
@@ -72,6 +74,7 @@ impl Part {
         Self::RingResilient,
         Self::Backup(Order::Pbft),
         Self::Backup(Order::Aardvark),
+        Self::Backup(Order::Ritas),
     ];
 
     /// Its name.
@@ -84,6 +87,7 @@ impl Part {
             Self::RingResilient => "ring-resilient",
             Self::Backup(Order::Pbft) => "backup(pbft)",
             Self::Backup(Order::Aardvark) => "backup(aardvark)",
+            Self::Backup(Order::Ritas) => "backup(ritas)",
             Self::Unreplicated => "unreplicated",
             #[cfg(test)]
             Self::Sample => "sample",
@@ -129,10 +133,11 @@ impl Part {
     }
 
     /// Whether clients that the cluster file does not name may join in it and ask ([`crate::members`]). Where requests
-    /// are executed before they are certain, who is a member is not certain either; and one server has nobody to vouch
-    /// for a cookie.
+    /// are executed before they are certain, who is a member is not certain either; one server has nobody to vouch for
+    /// a cookie; and in RITAS a request has to convince every replica alike, which a JOIN does not: its cookies have
+    /// MACs.
     pub const fn lets_clients_join(self) -> bool {
-        self.is_backup()
+        matches!(self, Self::Backup(Order::Pbft | Order::Aardvark))
     }
 
     /// Why it does not run among these replicas, in words. None needs n = 3f + 1: what each asks of sets of replicas is

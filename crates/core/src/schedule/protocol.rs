@@ -12,6 +12,8 @@ pub enum Protocol {
     Pbft,
     /// One Backup over Aardvark that lasts for ever.
     Aardvark,
+    /// One Backup over RITAS that lasts for ever.
+    Ritas,
     /// Quorum, and Backup where it aborts.
     Quorum,
     /// ZLight, and Backup where it aborts.
@@ -37,6 +39,7 @@ impl Protocol {
     pub const ALL: &'static [Self] = &[
         Self::Pbft,
         Self::Aardvark,
+        Self::Ritas,
         Self::Quorum,
         Self::ZLight,
         Self::Chain,
@@ -52,6 +55,7 @@ impl Protocol {
         match self {
             Self::Pbft => "pbft",
             Self::Aardvark => "aardvark",
+            Self::Ritas => "ritas",
             Self::Quorum => "quorum",
             Self::ZLight => "zlight",
             Self::Chain => "chain",
@@ -70,6 +74,7 @@ impl Protocol {
         match self {
             Self::Pbft => const { Schedule::of(&[BACKUP]) },
             Self::Aardvark => const { Schedule::of(&[Part::Backup(Order::Aardvark)]) },
+            Self::Ritas => const { Schedule::of(&[Part::Backup(Order::Ritas)]) },
             Self::Quorum => const { Schedule::of(&[Part::Quorum, BACKUP]) },
             Self::ZLight | Self::Azyzzyva => const { Schedule::of(&[Part::ZLight, BACKUP]) },
             Self::Chain => const { Schedule::of(&[Part::Chain, BACKUP]) },
@@ -84,13 +89,13 @@ impl Protocol {
 
     /// Whether it is a total order that lasts for ever, and nothing besides.
     pub const fn is_one_order(self) -> bool {
-        matches!(self, Self::Pbft | Self::Aardvark)
+        matches!(self, Self::Pbft | Self::Aardvark | Self::Ritas)
     }
 
     /// Whether its instances hand on to one another; else there is one, which lasts for ever.
     pub const fn hands_on(self) -> bool {
         match self {
-            Self::Pbft | Self::Aardvark | Self::Unreplicated => false,
+            Self::Pbft | Self::Aardvark | Self::Ritas | Self::Unreplicated => false,
             Self::Quorum
             | Self::ZLight
             | Self::Chain

@@ -7,6 +7,8 @@ use std::fmt;
 const PBFT: &[Part] = &[Part::Backup(Order::Pbft), Part::Backup(Order::Aardvark)];
 /// Where views are watched.
 const AARDVARK: &[Part] = &[Part::Backup(Order::Aardvark)];
+/// Where statements are made about instances of many layers.
+const RITAS: &[Part] = &[Part::Backup(Order::Ritas)];
 /// Where requests go from one replica to the next before anybody answers.
 const HOPS: &[Part] = &[Part::Chain, Part::RingFast];
 /// Where one replica tells the others an order that they log at once.
@@ -220,6 +222,12 @@ adversaries! {
     Malformed => "malformed", Client, Nothing, InsteadOf(100);
     /// A replica that is there for some and not for others, calls anybody silent, and hears all whoever is missing.
     PresenceLies => "presence-lies", Replicas, Instances, InsteadOf(300);
+    /// A replica whose statements in RITAS differ from receiver to receiver (ritas-A1, ritas-A4, ritas-A5).
+    TwoFaced => "two-faced", Replicas, OneOf(RITAS), InsteadOf(1500);
+    /// A replica whose statements in RITAS reach some and not others (ritas-A2, ritas-A3).
+    LopsidedStatements => "lopsided-statements", Replicas, OneOf(RITAS), InsteadOf(1500);
+    /// A replica that speaks in RITAS about what is not there, or not yet, or no more (ritas-A5, ritas-A7, ritas-A8).
+    FarStatements => "far-statements", Replicas, OneOf(RITAS), InsteadOf(1000);
 }
 
 impl Adversary {

@@ -24,6 +24,7 @@ fn moved(message: &Message, to: InstanceId) -> Message {
         Message::Request(request) => request.instance = to,
         Message::Reply(reply) => reply.instance = to,
         Message::Ordering(ordering) => ordering.instance = to,
+        Message::Agreement(agreement) => agreement.instance = to,
         Message::Switch(Switch { instance, .. }) => *instance = to,
         Message::Response(response) => response.instance = to,
         Message::Order(order) => order.instance = to,

@@ -2,12 +2,12 @@
 
 use super::{
     Adversary, Behaviour, ClientBehaviour, abort_equivocation, bogus_proof, censor, chain_substitute, client_flood,
-    complainer, cross_instance, different_proofs, equivocate, exclude, false_tail, false_testimony, feedback_lies,
-    fickle_primary, join_flood, lopsided_client, low_load_forgery, lying_snapshot, malformed, many_sessions,
-    member_replay, mutate, nobodys_requests, odd_client, odd_paths, panic_storm, partial_macs, presence_lies,
-    processing_delay, references, replay, replica_flood, ring_forger, selective_checkpoint, session_flood, silent,
-    skewed_time, slow, slow_by_epsilon, slow_hop, split_order, spoilt_macs, takeover, unasked_bodies, view_change_liar,
-    withhold_body, wrong_checkpoint, wrong_reply,
+    complainer, cross_instance, different_proofs, equivocate, exclude, false_tail, false_testimony, far_statements,
+    feedback_lies, fickle_primary, join_flood, lopsided_client, lopsided_statements, low_load_forgery, lying_snapshot,
+    malformed, many_sessions, member_replay, mutate, nobodys_requests, odd_client, odd_paths, panic_storm,
+    partial_macs, presence_lies, processing_delay, references, replay, replica_flood, ring_forger,
+    selective_checkpoint, session_flood, silent, skewed_time, slow, slow_by_epsilon, slow_hop, split_order,
+    spoilt_macs, takeover, two_faced, unasked_bodies, view_change_liar, withhold_body, wrong_checkpoint, wrong_reply,
 };
 use crate::rng::Rng;
 use bezant_core::ids::ReplicaId;
@@ -52,6 +52,9 @@ pub(super) fn behaviour(adversary: Adversary, rng: &mut Rng) -> Option<Box<dyn B
         Adversary::ProcessingDelay => Box::new(processing_delay::ProcessingDelay),
         Adversary::PresenceLies => Box::new(presence_lies::PresenceLies::new(rng)),
         Adversary::SlowByEpsilon => Box::new(slow_by_epsilon::SlowByEpsilon::default()),
+        Adversary::TwoFaced => Box::new(two_faced::TwoFaced::new(rng)),
+        Adversary::LopsidedStatements => Box::new(lopsided_statements::LopsidedStatements::new(rng)),
+        Adversary::FarStatements => Box::new(far_statements::FarStatements::default()),
         Adversary::FalseTestimony => Box::new(false_testimony::FalseTestimony::default()),
         Adversary::Twins
         | Adversary::PartialMacs

@@ -12,6 +12,9 @@ use bezant_core::notice::Notice;
 use bezant_core::protocols::pbft::{Claim, PbftMessage, PbftRecord, ViewChange, Vote};
 use bezant_core::protocols::ring_fast::{Body, RingMessage};
 use bezant_core::protocols::ring_resilient::{Resilient, ResilientMessage};
+use bezant_core::protocols::ritas::message::Said;
+use bezant_core::protocols::ritas::order::{self, RitasMessage};
+use bezant_core::protocols::ritas::path::Path;
 use bezant_core::protocols::speculative::Certain;
 use bezant_core::registry::{InstanceRecord, LogRecord, Message};
 use bezant_core::switching::{AbortReport, Switch, SwitchMessage};
@@ -39,6 +42,8 @@ enum Place {
     Certified(u64),
     /// Its checkpoint.
     State(u64),
+    /// INITIAL, ECHO, READY or DECIDE of RITAS, by its tag.
+    Statement(Path, u8),
 }
 
 /// What one replica has said.
@@ -119,6 +124,16 @@ impl Statements {
             }
         }
         Ok(())
+    }
+
+    /// Whatever binds it, in every instance of every layer.
+    fn ritas(&mut self, message: &RitasMessage) -> Result<(), String> {
+        let RitasMessage::Said(order::Statements(said)) = message else { return Ok(()) };
+        let mut binding = said.iter().filter(|said| said.statement.binds());
+        binding.try_for_each(|Said { path, statement }| {
+            let bytes = statement.to_bytes();
+            self.say(Place::Statement(*path, bytes[0]), Digest::of(Domain::Trace, &bytes))
+        })
     }
 
     fn pbft(&mut self, message: &PbftMessage) -> Result<(), String> {
@@ -294,6 +309,7 @@ impl Check for Contradiction {
                 statements.say(Place::Result(reply.client, reply.timestamp), reply.outcome.digest())
             }
             Message::Resilient(resilient) => statements.resilient(*replica, &resilient.message),
+            Message::Agreement(agreement) => statements.ritas(&agreement.message),
             Message::Switch(Switch { message: SwitchMessage::Abort(signed), .. }) => {
                 let silent = statements.report(signed.claims());
                 silent.and_then(|()| statements.say(Place::Abort, Digest::of(Domain::Trace, &signed.to_bytes())))

@@ -38,6 +38,13 @@ const PROMISES: [&str; 22] = [
     "CHECKPOINT",
 ];
 
+/// All that leave a replica that lost its log silent for as long as nobody asks for anything. RITAS sees to it that
+/// rounds follow (Order 10), and that replica speaks again: `ritas/order/tests.rs`.
+fn patient_protocols() -> impl Iterator<Item = Protocol> {
+    let is_patient = |protocol: &Protocol| !protocol.schedule().parts().contains(&Part::Backup(Order::Ritas));
+    protocols().into_iter().filter(is_patient)
+}
+
 /// The instances in which a replica has promised anything. The end of a Backup is no promise: it is the same for all.
 fn speaks_in(run: &Run, id: u8) -> Vec<u64> {
     let promises = |frame: &&Frame| {
@@ -87,7 +94,7 @@ fn work_until(run: &mut Run, instance: u64) {
 /// in the one after that.
 #[test]
 fn a_replica_that_lost_its_log_says_nothing_where_it_may_have_spoken() {
-    for protocol in protocols() {
+    for protocol in patient_protocols() {
         for reached in 1..=4 {
             let mut run = Run::new(protocol, 4, 1, reached);
             work_until(&mut run, reached);
@@ -148,7 +155,7 @@ fn nor_where_it_was_before_all_others() {
 /// state that was fetched.
 #[test]
 fn a_restart_does_not_end_the_silence() {
-    for protocol in protocols() {
+    for protocol in patient_protocols() {
         for reached in 2..=4 {
             let mut run = Run::new(protocol, 4, 1, 9);
             work_until(&mut run, reached);

@@ -365,7 +365,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             self.stable = evidence.clone();
             self.unlogged = false;
             self.installed_limited(s, certificate);
-            self.call(s, &mut queue, |order, context| order.installed(context, certificate));
+            let standing = self.ledger.estate.standing().cloned();
+            self.call(s, &mut queue, |order, context| order.installed(context, certificate, standing.as_ref()));
             self.save_snapshot(s, evidence, true);
         } else {
             self.unlogged = true;

@@ -1,15 +1,26 @@
-//! The client's part of a Backup: it asks the primary, or all, and takes replies alone for answers.
+//! The client's part of a Backup: it asks those whom its order wants to be asked, and takes replies alone for answers.
 
-use crate::ids::{ReplicaId, Timestamp};
+use crate::ids::{ReplicaId, Timestamp, View};
 use crate::machine::{Destination, Step};
 use crate::protocols::speculative::{Asking, ClientHalf, Complaint, Response, Verdict};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+/// Whom a client asks first; in a retry it asks all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum First {
+    /// The primary.
+    Primary,
+    /// Every replica, because each has to know what waits (Aardvark 1).
+    All,
+    /// One after another, by the number of the request: there is no primary.
+    Turn,
+}
+
 /// See the [module](self).
 pub(crate) struct BackupClient {
-    /// Whether every replica has to know what waits (Aardvark 1).
-    pub(crate) asks_all: bool,
+    /// Whom it asks first.
+    pub(crate) first: First,
 }
 
 impl ClientHalf for BackupClient {
@@ -17,11 +28,12 @@ impl ClientHalf for BackupClient {
         at.replicas.iter().collect()
     }
 
-    fn first(&self, at: &Asking, _timestamp: Timestamp, everybody: bool) -> Destination {
-        if everybody || self.asks_all {
-            Destination::Replicas
-        } else {
-            Destination::Replica(at.replicas.primary(at.view))
+    fn first(&self, at: &Asking, timestamp: Timestamp, everybody: bool) -> Destination {
+        match self.first {
+            _ if everybody => Destination::Replicas,
+            First::All => Destination::Replicas,
+            First::Primary => Destination::Replica(at.replicas.primary(at.view)),
+            First::Turn => Destination::Replica(at.replicas.primary(View(timestamp.0))),
         }
     }
 

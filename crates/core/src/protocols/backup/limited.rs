@@ -373,7 +373,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     pub(super) fn resume_at(&mut self, evidence: Evidence) {
         self.init = Init::Done;
         if evidence.checkpoint().sequence > Sequence(0) {
-            self.order.restored(evidence.clone());
+            self.order.restored(evidence.clone(), self.ledger.estate.standing());
             self.stable = evidence;
         }
     }

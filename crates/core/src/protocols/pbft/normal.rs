@@ -434,7 +434,7 @@ impl Pbft {
             return None;
         }
         let bodies = batch.references().map(|reference| self.bodies[&reference.digest].1.clone()).collect();
-        Some(Ordered { sequence, view: self.view, batch, bodies })
+        Some(Ordered { sequence, view: self.view, batch, bodies, standing: None })
     }
 
     /// Keeps the view timer on the watched request that has waited longest.

@@ -24,6 +24,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use bytes::Bytes;
 
 pub(super) type Ctx<'a> = Context<'a, Pbft>;
 
@@ -251,7 +252,7 @@ impl TotalOrder for Pbft {
         Self::new(what, root, lost_log)
     }
 
-    fn restored(&mut self, evidence: Evidence) {
+    fn restored(&mut self, evidence: Evidence, _standing: Option<&Bytes>) {
         self.resume_after(evidence);
     }
 
@@ -332,7 +333,7 @@ impl TotalOrder for Pbft {
         self.try_to_vote_again(context);
     }
 
-    fn installed(&mut self, context: &mut Ctx<'_>, certificate: &Certificate<Checkpoint>) {
+    fn installed(&mut self, context: &mut Ctx<'_>, certificate: &Certificate<Checkpoint>, _standing: Option<&Bytes>) {
         self.pool.forget(context.is_over);
         self.go_on_after(certificate.value().sequence);
         // That state includes the init history.

@@ -101,7 +101,7 @@ impl Stack {
     fn new_instance(&self, scope: &Scope<'_>, path: Path) -> Result<Option<Instance>, Rejection> {
         let (replicas, repeats) = (&scope.replicas, self.variant.repeats);
         Ok(Some(match path.last().layer() {
-            Layer::Atomic => Instance::Atomic(AtomicBroadcast::new(replicas, repeats)),
+            Layer::Atomic => Instance::Atomic(AtomicBroadcast::new(replicas, self.variant)),
             Layer::Vector => Instance::Vector(VectorConsensus::new(replicas), Decision::new()),
             Layer::Multi => Instance::Multi(MultiValuedConsensus::new(replicas, repeats), Decision::new()),
             Layer::Binary => Instance::Binary(BinaryConsensus::new(), Decision::new()),

@@ -8,14 +8,15 @@
 //! * AB 4. After n − f proposals of the round: W are the ids that f + 1 of them have. Propose W to the round's
 //!   multi-valued consensus.
 //! * AB 5. If that decides a W, what of it was not delivered before is delivered, as soon as it is all here, in the
-//!   order of a digest of round and id. Then, and after ⊥, the next round may begin.
+//!   order of a digest of round and id, up to a bound of bytes; what is beyond that stays listed. Then, and after ⊥, the
+//!   next round may begin.
 //!
 //! # Why it is safe
 //! W is decided by agreement, and W was proposed by a correct process, to which f + 1 said every id of it: one of these
 //! is correct, so the message exists, is the only one with its id, and reaches all by reliable broadcast. What was
 //! delivered follows from the decisions of the rounds so far, which all correct processes know in the same order.
 //! Nothing is listed or delivered twice (ritas-F7): delivered ids are remembered, by sender, as all below B and some
-//! above.
+//! above. With the number of the next round that is all that a process has to know to go on: its [`Standing`].
 //!
 //! # Why it ends
 //! Of each sender only the L numbers from its B on are listed (ritas-F8: a window that moves; the thesis' is absolute,
@@ -34,12 +35,13 @@
 //! number of messages in it.
 
 use super::message::{Value, Word};
+use super::stack::Variant;
 use super::window::Window;
 use crate::digest::{Digest, Domain};
 use crate::ids::ReplicaId;
 use crate::rejection::Rejection;
-use crate::replicas::Replicas;
-use crate::wire::{Wire, encode_list};
+use crate::replicas::{REPLICAS_MAX, Replicas};
+use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::wire_struct;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
@@ -74,6 +76,47 @@ struct Listed {
 }
 wire_struct!(Listed { id, word });
 
+/// Where a process stands between two rounds: the same at all that have come there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// The next round.
+    pub round: u64,
+    /// What was delivered, by sender: B is the first that was not.
+    pub(super) delivered: Vec<Window>,
+}
+
+impl Wire for Standing {
+    fn encode(&self, out: &mut impl Sink) {
+        self.round.encode(out);
+        encode_list(&self.delivered, out);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        Ok(Self { round: Wire::decode(reader)?, delivered: reader.list(REPLICAS_MAX)? })
+    }
+}
+
+impl Standing {
+    /// Before the first round.
+    pub(super) fn new(replicas: &Replicas) -> Self {
+        Self { round: 0, delivered: vec![Window::default(); replicas.n()] }
+    }
+
+    /// Whether this message was delivered.
+    pub(super) fn has(&self, id: Id) -> bool {
+        self.window(id.sender).is_finished(id.number)
+    }
+
+    /// The first message of a sender that was not delivered.
+    pub fn first_of(&self, sender: ReplicaId) -> u64 {
+        self.window(sender).first()
+    }
+
+    /// What was delivered of one sender.
+    pub(super) fn window(&self, sender: ReplicaId) -> &Window {
+        &self.delivered[usize::from(sender.0)]
+    }
+}
+
 /// What it wants done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Output {
@@ -83,6 +126,8 @@ pub(super) enum Output {
     Propose(u64, Value),
     /// AB 5.
     Deliver(Id, Value),
+    /// AB 5: all of a round that delivered something, which leads here.
+    Reached(Standing),
 }
 
 /// A round.
@@ -101,50 +146,78 @@ struct Round {
 /// An instance.
 #[derive(Clone, Debug)]
 pub(super) struct AtomicBroadcast {
-    /// What was delivered, by sender: B is the first that was not.
-    delivered: Vec<Window>,
+    standing: Standing,
     /// What reliable broadcast delivered, and is not delivered in order yet.
     messages: BTreeMap<Id, (Word, Value)>,
     /// AB 2: of these, what the layer above vouches for.
     vouched: BTreeSet<Id>,
     /// The next number of this process.
     next: u64,
-    /// The round that this process is in.
-    round: u64,
-    /// That one, and those after it.
+    /// The round that this process is in, and those after it.
     rounds: BTreeMap<u64, Round>,
     /// Rounds before it that others may still need.
     open: BTreeSet<u64>,
+    /// Whether the layer above lets no round begin for now.
+    is_held: bool,
     repeats: bool,
+    /// AB 5: bytes of values that one round delivers, if it delivers more than one.
+    round_bytes_max: usize,
 }
 
 impl AtomicBroadcast {
-    pub(super) fn new(replicas: &Replicas, repeats: bool) -> Self {
+    pub(super) fn new(replicas: &Replicas, variant: Variant) -> Self {
         Self {
-            delivered: vec![Window::default(); replicas.n()],
+            standing: Standing::new(replicas),
             messages: BTreeMap::new(),
             vouched: BTreeSet::new(),
             next: 0,
-            round: 0,
             rounds: BTreeMap::new(),
             open: BTreeSet::new(),
-            repeats,
+            is_held: false,
+            repeats: variant.repeats,
+            round_bytes_max: variant.round_bytes_max,
         }
+    }
+
+    /// Where this process stands.
+    pub(super) const fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    /// This process stands where others have come to, who delivered what led there; or it has been there before a
+    /// crash.
+    pub(super) fn resume_at(&mut self, standing: Standing) {
+        assert!(standing.round >= self.standing.round, "nobody goes back");
+        self.rounds = self.rounds.split_off(&standing.round);
+        self.messages.retain(|id, _| !standing.has(*id));
+        self.vouched.retain(|id| !standing.has(*id));
+        self.standing = standing;
+    }
+
+    /// AB 3. Lets no round begin here, or lets them begin again.
+    pub(super) const fn hold(&mut self, is_held: bool) {
+        self.is_held = is_held;
+    }
+
+    /// Messages of this process that are on their way.
+    pub(super) fn on_their_way(&self, me: ReplicaId) -> u64 {
+        let window = self.standing.window(me);
+        self.next.max(window.end()) - window.first()
     }
 
     /// Whether a message of this sender with this number may be on its way.
     pub(super) fn admits_message(&self, id: Id) -> bool {
-        self.delivered[usize::from(id.sender.0)].admits(id.number, WINDOW)
+        self.standing.window(id.sender).admits(id.number, WINDOW)
     }
 
     /// Whether anything about this round may be heard.
     pub(super) fn admits_round(&self, round: u64) -> bool {
-        round >= self.round && round - self.round <= ROUNDS_AHEAD
+        round >= self.standing.round && round - self.standing.round <= ROUNDS_AHEAD
     }
 
     /// The first round of which anything is of use here.
     pub(super) fn needs_from(&self) -> u64 {
-        self.open.first().copied().unwrap_or(self.round)
+        self.open.first().copied().unwrap_or(self.standing.round)
     }
 
     /// Whether anything is on its way here.
@@ -154,17 +227,20 @@ impl AtomicBroadcast {
 
     /// AB 1. The number of this process's next message; none while L are on their way.
     pub(super) fn number(&mut self, me: ReplicaId) -> Option<u64> {
+        self.next = self.next.max(self.standing.window(me).end());
         let id = Id { sender: me, number: self.next };
         let free = self.admits_message(id);
         self.next += u64::from(free);
         free.then_some(id.number)
     }
 
-    /// AB 2. Reliable broadcast has delivered this.
-    pub(super) fn on_message(&mut self, id: Id, value: Value) {
-        if !self.is_delivered(id) {
+    /// AB 2. Reliable broadcast has delivered this. Whether it is not ordered yet.
+    pub(super) fn on_message(&mut self, id: Id, value: Value) -> bool {
+        let is_new = !self.standing.has(id);
+        if is_new {
             self.messages.insert(id, (Word::of(&value, self.repeats), value));
         }
+        is_new
     }
 
     /// AB 2. The layer above vouches for it.
@@ -186,7 +262,7 @@ impl AtomicBroadcast {
         value: &Value,
     ) -> Result<Vec<Output>, Rejection> {
         let listed = read(replicas, value).ok_or(Rejection::Malformed)?;
-        if round >= self.round {
+        if round >= self.standing.round {
             self.rounds.entry(round).or_default().proposals.push(listed);
         }
         Ok(self.advance(replicas))
@@ -194,9 +270,11 @@ impl AtomicBroadcast {
 
     /// AB 5.
     pub(super) fn on_decided(&mut self, replicas: &Replicas, round: u64, value: Option<Value>) -> Vec<Output> {
-        let decided = value.map(|value| read(replicas, &value).unwrap_or_default());
-        self.rounds.entry(round).or_default().decided = Some(decided);
         self.open.insert(round);
+        if round >= self.standing.round {
+            let decided = value.map(|value| read(replicas, &value).unwrap_or_default());
+            self.rounds.entry(round).or_default().decided = Some(decided);
+        }
         self.advance(replicas)
     }
 
@@ -206,15 +284,17 @@ impl AtomicBroadcast {
         self.advance(replicas)
     }
 
-    fn is_delivered(&self, id: Id) -> bool {
-        self.delivered[usize::from(id.sender.0)].is_finished(id.number)
+    /// Nobody needs the rounds before this one any more.
+    pub(super) fn close_before(&mut self, replicas: &Replicas, round: u64) -> Vec<Output> {
+        self.open = self.open.split_off(&round);
+        self.advance(replicas)
     }
 
     /// AB 3 to 5: what follows from what is known.
     pub(super) fn advance(&mut self, replicas: &Replicas) -> Vec<Output> {
         let mut out = Vec::new();
         loop {
-            let number = self.round;
+            let number = self.standing.round;
             if self.may_propose(replicas) {
                 self.rounds.entry(number).or_default().proposed = true;
                 out.push(Output::Proposal(number, self.list()));
@@ -231,16 +311,16 @@ impl AtomicBroadcast {
             }
             let decided = self.rounds.remove(&number).and_then(|round| round.decided).flatten();
             self.deliver(number, decided.unwrap_or_default(), &mut out);
-            self.round += 1;
         }
         out
     }
 
     /// AB 3.
     fn may_propose(&self, replicas: &Replicas) -> bool {
-        let round = self.rounds.get(&self.round);
+        let round = self.rounds.get(&self.standing.round);
         let has_reason = !self.vouched.is_empty() || round.is_some_and(|r| r.proposals.len() >= replicas.weak());
-        has_reason && self.open.len() < ROUNDS_OPEN_MAX && round.is_none_or(|r| !r.proposed && r.decided.is_none())
+        let may_begin = !self.is_held && self.open.len() < ROUNDS_OPEN_MAX;
+        has_reason && may_begin && round.is_none_or(|r| !r.proposed && r.decided.is_none())
     }
 
     /// AB 3: what this process lists.
@@ -252,19 +332,28 @@ impl AtomicBroadcast {
     /// AB 5: whether a message that is to be delivered is here, or was delivered before.
     fn has(&self, listed: &Listed) -> bool {
         let is_here = || self.messages.get(&listed.id).is_some_and(|(word, _)| *word == listed.word);
-        self.is_delivered(listed.id) || is_here()
+        self.standing.has(listed.id) || is_here()
     }
 
     /// AB 5.
     fn deliver(&mut self, round: u64, listed: Vec<Listed>, out: &mut Vec<Output>) {
         let mut ids: Vec<Id> = listed.into_iter().map(|listed| listed.id).collect();
-        ids.retain(|id| !self.is_delivered(*id));
+        ids.retain(|id| !self.standing.has(*id));
         ids.sort_by_cached_key(|id| Digest::of(Domain::Turn, &(round, *id).to_bytes()));
+        let (before, mut bytes) = (out.len(), 0);
         for id in ids {
+            bytes += self.messages[&id].1.0.len();
+            if out.len() > before && bytes > self.round_bytes_max {
+                break;
+            }
             let (_, value) = self.messages.remove(&id).expect("all are here");
             self.vouched.remove(&id);
-            self.delivered[usize::from(id.sender.0)].finish(id.number);
+            self.standing.delivered[usize::from(id.sender.0)].finish(id.number);
             out.push(Output::Deliver(id, value));
+        }
+        self.standing.round = round + 1;
+        if out.len() > before {
+            out.push(Output::Reached(self.standing.clone()));
         }
     }
 
@@ -275,12 +364,16 @@ impl AtomicBroadcast {
 
     /// This process has proposed in this round before it crashed.
     pub(super) fn replay_proposal(&mut self, round: u64) {
-        self.rounds.entry(round).or_default().proposed = true;
+        if round >= self.standing.round {
+            self.rounds.entry(round).or_default().proposed = true;
+        }
     }
 
     /// This process has proposed W in this round before it crashed.
     pub(super) fn replay_agreed(&mut self, round: u64) {
-        self.rounds.entry(round).or_default().agreed = true;
+        if round >= self.standing.round {
+            self.rounds.entry(round).or_default().agreed = true;
+        }
     }
 }
 
@@ -301,7 +394,7 @@ fn written(listed: &[Listed]) -> Value {
 
 /// A list of ids in order, each once, of processes that exist.
 fn read(replicas: &Replicas, value: &Value) -> Option<Vec<Listed>> {
-    let mut reader = crate::wire::Reader::new(value.0.clone());
+    let mut reader = Reader::new(value.0.clone());
     let listed: Vec<Listed> = reader.list(replicas.n() * WINDOW as usize).ok()?;
     reader.finish().ok()?;
     let in_order = listed.windows(2).all(|pair| pair[0].id < pair[1].id);

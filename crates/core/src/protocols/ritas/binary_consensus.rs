@@ -249,8 +249,15 @@ impl BinaryConsensus {
 
     /// This process has voted so before it crashed: the votes come back in the order of the steps.
     pub(super) fn replay(&mut self, step: u64, value: &Value) {
-        assert_eq!(step, self.cast.len() as u64, "votes are cast in order");
-        self.cast.push(vote_of(value).expect("this process votes"));
+        let vote = vote_of(value).expect("this process votes");
+        match self.cast.get(step as usize) {
+            // A log that begins anew says it again.
+            Some(known) => assert_eq!(*known, vote, "a process votes once"),
+            None => {
+                assert_eq!(step, self.cast.len() as u64, "votes are cast in order");
+                self.cast.push(vote);
+            }
+        }
     }
 }
 

@@ -15,8 +15,8 @@
 //! unfinished instance of another one lacks of it is said again, until it is heard. The clock decides when something is
 //! said once more, and nothing else: no statement says anything different because of it.
 
-use super::atomic_broadcast::AtomicBroadcast;
-use super::message::{Heard, Statement, Summary};
+use super::atomic_broadcast::{AtomicBroadcast, Id};
+use super::message::{Heard, Summary};
 use super::path::{Layer, Path};
 use super::scope::Scope;
 use super::stack::{Instance, Stack};
@@ -25,9 +25,10 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 impl Stack {
-    /// Channel 1. What is to be sent to each other process; nothing if all is finished.
-    pub fn tick(&mut self, scope: &mut Scope<'_>) -> Vec<(ReplicaId, Summary)> {
-        let mut waits = false;
+    /// Channel 1. What is to be sent to each other process; nothing if all is finished, unless it is known that others
+    /// have come further.
+    pub fn tick(&mut self, scope: &mut Scope<'_>, is_behind: bool) -> Vec<(ReplicaId, Summary)> {
+        let mut waits = is_behind;
         for (at, instance) in &mut self.instances {
             let broadcast = match instance {
                 Instance::Echo(echo) => Some(&mut echo.echoes),
@@ -50,12 +51,16 @@ impl Stack {
             return Vec::new();
         }
         scope.step("Channel 1");
+        let atomic = self.atomic(Path::root(Layer::Atomic, 0));
+        let round = atomic.map_or(0, AtomicBroadcast::needs_from);
+        let first = |sender| atomic.map_or(0, |atomic| atomic.standing().first_of(sender));
+        let messages: Vec<u64> = scope.replicas.iter().map(first).collect();
         let others = scope.replicas.iter().filter(|replica| *replica != scope.me);
-        others.map(|replica| (replica, self.summary(replica))).collect()
+        others.map(|to| (to, Summary { heard: self.heard(to), round, messages: messages.clone() })).collect()
     }
 
     /// Channel 1. What was heard of one process.
-    fn summary(&self, of: ReplicaId) -> Summary {
+    fn heard(&self, of: ReplicaId) -> Vec<(Path, Heard)> {
         let heard = self.instances.iter().map(|(at, instance)| {
             let mut heard = Heard::default();
             match instance {
@@ -69,9 +74,7 @@ impl Stack {
             }
             (*at, heard)
         });
-        let heard = heard.filter(|(_, heard)| *heard != Heard::default()).collect();
-        let round = self.atomic(Path::root(Layer::Atomic, 0)).map_or(0, AtomicBroadcast::needs_from);
-        Summary { heard, round }
+        heard.filter(|(_, heard)| *heard != Heard::default()).collect()
     }
 
     /// Channel 2.
@@ -79,20 +82,15 @@ impl Stack {
         scope.step("Channel 2");
         let heard: BTreeMap<Path, Heard> = summary.heard.iter().copied().collect();
         for (at, instance) in &self.instances {
-            // A round that is over at the other.
-            if at.number(Layer::Round).is_some_and(|round| round < summary.round) {
+            // A round that is over at the other, or a message that it has delivered.
+            let is_over = |id: Id| summary.messages.get(usize::from(id.sender.0)).is_some_and(|from| id.number < *from);
+            if at.number(Layer::Round).is_some_and(|round| round < summary.round)
+                || at.message(&scope.replicas).is_some_and(is_over)
+            {
                 continue;
             }
-            let own: Vec<Statement> = match instance {
-                Instance::Echo(echo) => echo.echoes.own(scope.me).collect(),
-                Instance::Reliable(reliable) => reliable.own(scope.me).collect(),
-                other => {
-                    let decided = other.decision().and_then(|decision| decision.own(scope.me));
-                    decided.cloned().map(Statement::Decide).into_iter().collect()
-                }
-            };
             let known = heard.get(at).copied().unwrap_or_default();
-            for statement in own.into_iter().filter(|statement| !known.has(statement)) {
+            for statement in instance.own(scope.me).into_iter().filter(|statement| !known.has(statement)) {
                 scope.tell(from, *at, statement);
             }
         }

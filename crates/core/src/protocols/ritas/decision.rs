@@ -92,6 +92,6 @@ impl Decision {
 
     /// This process has said so before it crashed.
     pub(super) fn replay(&mut self, me: ReplicaId, value: Value) {
-        self.decided.hear(me, value).expect("a process decides once");
+        self.decided.replay(me, value);
     }
 }

@@ -59,7 +59,7 @@ impl Echoes {
     /// EB 1. An owner that has said something else before, as its log knows, says that.
     pub(super) fn broadcast(&mut self, scope: &mut Scope<'_>, at: Path, value: Value) {
         assert_eq!(self.owner, scope.me, "nobody broadcasts for others");
-        if self.initial.is_none() {
+        if self.initial.is_none() && scope.speaks_of(at) {
             self.initial = Some((Word::of(&value, scope.repeats), value.clone()));
             scope.say(at, Statement::Initial(value));
         }
@@ -98,15 +98,20 @@ impl Echoes {
 
     /// EB 2. Says ECHO, if this process has not yet.
     pub(super) fn echo(&mut self, scope: &mut Scope<'_>, at: Path, word: Word) {
-        if self.said.hear(scope.me, word.clone()).is_ok() {
-            scope.say(at, Statement::Echo(word));
+        if !scope.speaks_of(at) || self.said.hear(scope.me, word.clone()).is_err() {
+            return;
         }
+        // The owner's log has it in INITIAL.
+        if let (None, Some(value)) = (word.whole(), self.value(&word).filter(|_| self.owner != scope.me)) {
+            scope.keep(at, value);
+        }
+        scope.say(at, Statement::Echo(word));
     }
 
     /// EB 2. What this process has to say ECHO with, because it has the INITIAL and has not said so.
-    pub(super) fn due(&self, scope: &Scope<'_>) -> Option<Word> {
-        let (word, _) = self.initial.as_ref().filter(|_| self.said.said(scope.me).is_none())?;
-        Some(word.clone())
+    pub(super) fn due(&self, scope: &Scope<'_>, at: Path) -> Option<Word> {
+        let is_due = self.said.said(scope.me).is_none() && scope.speaks_of(at);
+        self.initial.as_ref().filter(|_| is_due).map(|(word, _)| word.clone())
     }
 
     /// The word that so many have said ECHO with.
@@ -190,6 +195,12 @@ impl Echoes {
         }
     }
 
+    /// The value that this process has said ECHO of by its name, and that others may have to fetch.
+    pub(super) fn kept(&self, me: ReplicaId) -> Option<Value> {
+        let word = self.said.said(me).filter(|word| word.whole().is_none() && self.owner != me)?;
+        self.value(word)
+    }
+
     /// What this process has said.
     pub(super) fn own(&self, me: ReplicaId) -> impl Iterator<Item = Statement> + '_ {
         let initial = self.initial.iter().filter(move |_| self.owner == me);
@@ -201,7 +212,8 @@ impl Echoes {
     pub(super) fn replay(&mut self, scope: &Scope<'_>, statement: Statement) {
         match statement {
             Statement::Initial(value) => self.initial = Some((Word::of(&value, scope.repeats), value)),
-            Statement::Echo(word) => self.said.hear(scope.me, word).expect("a process says ECHO once"),
+            Statement::Echo(word) => self.said.replay(scope.me, word),
+            Statement::Body(value) => self.fetched = Some((Word::of(&value, scope.repeats), value)),
             _ => unreachable!("an echo broadcast is INITIAL and ECHO"),
         }
     }
@@ -220,7 +232,7 @@ impl EchoBroadcast {
 
     /// EB 2 and 3: what follows from what is known. The value, when it is delivered.
     pub(super) fn advance(&mut self, scope: &mut Scope<'_>, at: Path) -> Option<Value> {
-        if let Some(word) = self.echoes.due(scope) {
+        if let Some(word) = self.echoes.due(scope, at) {
             scope.step("EB 2");
             self.echoes.echo(scope, at, word);
         }

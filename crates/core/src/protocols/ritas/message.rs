@@ -2,10 +2,12 @@
 
 use super::path::Path;
 use crate::digest::{Digest, Domain};
+use crate::replicas::REPLICAS_MAX;
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list, encode_shared};
 use crate::{wire_enum, wire_struct};
 use alloc::vec::Vec;
 use bytes::Bytes;
+use core::fmt;
 
 /// Bytes of the longest value that is broadcast or decided.
 pub const VALUE_BYTES_MAX: usize = 4 << 20;
@@ -92,6 +94,17 @@ wire_enum!(Statement {
 });
 
 impl Statement {
+    /// Bytes of the value in it.
+    pub const fn value_bytes(&self) -> usize {
+        match self {
+            Self::Initial(value) | Self::Decide(value) | Self::Body(value) => value.0.len(),
+            Self::Echo(word) | Self::Ready(word) | Self::Want(word) => match word {
+                Word::Whole(value) => value.0.len(),
+                Word::Digest(_) => Digest::BYTES,
+            },
+        }
+    }
+
     /// Whether it binds the sender: it is never said differently, and is on disk before it is said.
     pub const fn binds(&self) -> bool {
         !matches!(self, Self::Want(_) | Self::Body(_))
@@ -107,6 +120,20 @@ pub struct Said {
     pub statement: Statement,
 }
 wire_struct!(Said { path, statement });
+
+impl fmt::Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match &self.statement {
+            Statement::Initial(_) => "INITIAL",
+            Statement::Echo(_) => "ECHO",
+            Statement::Ready(_) => "READY",
+            Statement::Decide(_) => "DECIDE",
+            Statement::Want(_) => "WANT",
+            Statement::Body(_) => "BODY",
+        };
+        write!(f, "{what}({:?})", self.path)
+    }
+}
 
 /// Which statements of one process another has heard about an instance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -151,6 +178,8 @@ pub struct Summary {
     pub heard: Vec<(Path, Heard)>,
     /// The first round of atomic broadcast that is not over at the sender: it needs nothing of those before.
     pub round: u64,
+    /// The first message of each sender that it has not delivered: it needs nothing of those before.
+    pub messages: Vec<u64>,
 }
 
 /// Instances in a summary: more than a process has.
@@ -160,8 +189,10 @@ impl Wire for Summary {
     fn encode(&self, out: &mut impl Sink) {
         encode_list(&self.heard, out);
         self.round.encode(out);
+        encode_list(&self.messages, out);
     }
     fn decode(reader: &mut Reader) -> Result<Self, WireError> {
-        Ok(Self { heard: reader.list(HEARD_MAX)?, round: Wire::decode(reader)? })
+        let (heard, round) = (reader.list(HEARD_MAX)?, Wire::decode(reader)?);
+        Ok(Self { heard, round, messages: reader.list(REPLICAS_MAX)? })
     }
 }

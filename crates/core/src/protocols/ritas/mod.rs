@@ -26,6 +26,7 @@ pub mod decision;
 pub mod echo_broadcast;
 pub mod message;
 pub mod multi_valued_consensus;
+pub mod order;
 pub mod path;
 mod recovery;
 pub mod reliable_broadcast;

@@ -8,6 +8,7 @@
 //! message of 2¹⁶ instances ago is taken for a new one). What may follow what is checked when a path is read
 //! ([`Path::from_segments`]): a path that exists as a value has the right shape, and no table is asked for another.
 
+use super::atomic_broadcast::Id;
 use crate::ids::ReplicaId;
 use crate::replicas::Replicas;
 use crate::wire::{Mark, Reader, Sink, Wire, WireError};
@@ -225,6 +226,12 @@ impl Path {
         let last = self.last();
         let owner = u8::try_from(last.number()).ok().map(ReplicaId).filter(|owner| replicas.contains(*owner));
         owner.filter(|_| last.layer() == Layer::By)
+    }
+
+    /// Which message of an atomic broadcast it is about, if it is about one.
+    pub(super) fn message(self, replicas: &Replicas) -> Option<Id> {
+        let (number, sender) = (self.number(Layer::Message)?, self.owner(replicas)?);
+        Some(Id { sender, number })
     }
 
     /// Whether this is an instance that `other` made, directly or not, or that one itself.

@@ -4,7 +4,8 @@
 //! counts as said, and the layers that had it said do not say it again. What others had said is gone; the
 //! [channel](super::channel) brings it back.
 
-use super::message::{Said, Statement};
+use super::decision::Decision;
+use super::message::{Said, Statement, Value};
 use super::path::{Layer, Path};
 use super::scope::Scope;
 use super::stack::{Instance, Outcome, Stack, Work};
@@ -25,10 +26,30 @@ impl Stack {
             (Some(Instance::Reliable(reliable)), statement) => reliable.replay(scope, statement),
             (Some(instance), Statement::Decide(value)) => {
                 let decision = instance.decision_mut().expect("what has decided decides");
+                let is_known = decision.own(scope.me).is_some();
                 decision.replay(scope.me, value.clone());
-                self.work.push_back(Work::Decided(path, value));
+                if !is_known {
+                    self.work.push_back(Work::Decided(path, value));
+                }
             }
             (_, statement) => unreachable!("{statement:?} is never said about {path:?}"),
+        }
+    }
+
+    /// An instance was over for this process before it crashed, with this decision.
+    pub fn replay_over(&mut self, scope: &mut Scope<'_>, path: Path, value: Value) {
+        if self.admit(scope, path).is_err() {
+            return;
+        }
+        let is_known =
+            self.instances.get(&path).and_then(Instance::decision).is_some_and(|d| d.own(scope.me).is_some());
+        let mut decision = Decision::new();
+        decision.replay(scope.me, value.clone());
+        let round = path.parent().filter(|parent| parent.last().layer() == Layer::Round);
+        self.forget(round.unwrap_or(path));
+        self.instances.insert(path, Instance::Over(decision));
+        if !is_known {
+            self.work.push_back(Work::Decided(path, value));
         }
     }
 

@@ -67,11 +67,12 @@ impl ReliableBroadcast {
     /// RB 2 to 4: what follows from what is known. The value, when it is delivered.
     pub(super) fn advance(&mut self, scope: &mut Scope<'_>, at: Path) -> Option<Value> {
         let (strong, weak) = (scope.replicas.strong(), scope.replicas.weak());
-        if let Some(word) = self.echoes.due(scope) {
+        if let Some(word) = self.echoes.due(scope, at) {
             scope.step("RB 2");
             self.echoes.echo(scope, at, word);
         }
         if self.readies.said(scope.me).is_none()
+            && scope.speaks_of(at)
             && let Some(word) = self.echoes.echoed(strong).or_else(|| self.readies.said_by(weak)).cloned()
         {
             self.echoes.echo(scope, at, word.clone());
@@ -99,7 +100,7 @@ impl ReliableBroadcast {
     /// This process has said so before it crashed.
     pub(super) fn replay(&mut self, scope: &Scope<'_>, statement: Statement) {
         match statement {
-            Statement::Ready(word) => self.readies.hear(scope.me, word).expect("a process says READY once"),
+            Statement::Ready(word) => self.readies.replay(scope.me, word),
             other => self.echoes.replay(scope, other),
         }
     }

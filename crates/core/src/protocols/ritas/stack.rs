@@ -23,7 +23,7 @@
 //! [`ROUNDS_OPEN_MAX`]: super::atomic_broadcast::ROUNDS_OPEN_MAX
 //! [`ROUNDS_AHEAD`]: super::atomic_broadcast::ROUNDS_AHEAD
 
-use super::atomic_broadcast::{AtomicBroadcast, Id};
+use super::atomic_broadcast::{AtomicBroadcast, Id, Standing};
 use super::binary_consensus::BinaryConsensus;
 use super::decision::Decision;
 use super::echo_broadcast::EchoBroadcast;
@@ -61,15 +61,25 @@ pub enum Outcome {
     Message(Path, Id, Value),
     /// It has its place in the order.
     Ordered(Path, Id, Value),
+    /// That was all of a round.
+    Reached(Path, Standing),
 }
 
 /// How this stack differs from the thesis', or not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Variant {
     /// ECHO, READY and vectors repeat long values, as in the thesis.
     pub repeats: bool,
     /// How VECT is broadcast.
     pub vects: Vects,
+    /// Bytes of messages that a round of atomic broadcast delivers, if it delivers more than one.
+    pub round_bytes_max: usize,
+}
+
+impl Default for Variant {
+    fn default() -> Self {
+        Self { repeats: false, vects: Vects::default(), round_bytes_max: usize::MAX }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -92,6 +102,27 @@ impl Instance {
                 Some(decision)
             }
             Self::Echo(_) | Self::Reliable(_) | Self::Atomic(_) => None,
+        }
+    }
+
+    /// A value that others may have to fetch from this process.
+    fn kept(&self, me: ReplicaId) -> Option<Value> {
+        match self {
+            Self::Echo(echo) => echo.echoes.kept(me),
+            Self::Reliable(reliable) => reliable.echoes.kept(me),
+            _ => None,
+        }
+    }
+
+    /// What a process has said about it that binds it.
+    pub(super) fn own(&self, me: ReplicaId) -> Vec<Statement> {
+        match self {
+            Self::Echo(echo) => echo.echoes.own(me).collect(),
+            Self::Reliable(reliable) => reliable.own(me).collect(),
+            other => {
+                let decided = other.decision().and_then(|decision| decision.own(me));
+                decided.cloned().map(Statement::Decide).into_iter().collect()
+            }
         }
     }
 
@@ -132,7 +163,7 @@ pub(super) enum Proposal {
 pub struct Stack {
     pub(super) variant: Variant,
     /// What its coins are tossed with.
-    pub(super) secret: [u8; 32],
+    pub(super) secret: Digest,
     pub(super) instances: BTreeMap<Path, Instance>,
     /// Which roots are finished, by layer, and by owner where there is one.
     pub(super) roots: BTreeMap<(Layer, Option<ReplicaId>), Window>,
@@ -148,7 +179,7 @@ impl core::fmt::Debug for Stack {
 
 impl Stack {
     /// A process that has not done anything. The secret is its own: who knows it foresees its coins.
-    pub const fn new(secret: [u8; 32], variant: Variant) -> Self {
+    pub const fn new(secret: Digest, variant: Variant) -> Self {
         Self {
             variant,
             secret,
@@ -157,6 +188,17 @@ impl Stack {
             work: VecDeque::new(),
             outcomes: Vec::new(),
         }
+    }
+
+    /// How it differs from the thesis'. Nothing has been done so far.
+    pub fn set_variant(&mut self, variant: Variant) {
+        assert!(self.instances.is_empty(), "it has a variant from the beginning");
+        self.variant = variant;
+    }
+
+    /// Tosses its coins with this secret from now on. It has tossed none so far.
+    pub const fn arm(&mut self, secret: Digest) {
+        self.secret = secret;
     }
 
     /// Broadcasts a value: reliably or by echo, as the path says.
@@ -194,6 +236,84 @@ impl Stack {
             self.of_atomic(scope, root, outputs);
         }
         self.run(scope)
+    }
+
+    /// AB 3. Lets no round begin here, or lets them begin again.
+    pub fn hold(&mut self, scope: &mut Scope<'_>, root: Path, is_held: bool) -> Vec<Outcome> {
+        if let Some(atomic) = self.atomic_mut(root) {
+            atomic.hold(is_held);
+            let outputs = atomic.advance(&scope.replicas);
+            self.of_atomic(scope, root, outputs);
+        }
+        self.run(scope)
+    }
+
+    /// How many messages of this process are on their way in an atomic broadcast.
+    pub fn on_their_way(&self, root: Path, me: ReplicaId) -> u64 {
+        self.atomic(root).map_or(0, |atomic| atomic.on_their_way(me))
+    }
+
+    /// Where this process stands in an atomic broadcast.
+    pub fn standing(&self, root: Path) -> Option<&Standing> {
+        self.atomic(root).map(AtomicBroadcast::standing)
+    }
+
+    /// This process stands in an atomic broadcast where others have come to, and the layer above knows what was
+    /// delivered so far. Nothing is forgotten that others may need.
+    pub fn resume_at(&mut self, scope: &mut Scope<'_>, root: Path, standing: Standing) -> Vec<Outcome> {
+        self.admit(scope, root).expect("there is such an atomic broadcast");
+        let atomic = self.atomic_mut(root).expect("it is one");
+        atomic.resume_at(standing);
+        let outputs = atomic.advance(&scope.replicas);
+        self.of_atomic(scope, root, outputs);
+        self.run(scope)
+    }
+
+    /// Nobody needs anything any more of what led here in an atomic broadcast: who has not come there is told the
+    /// result in another way.
+    pub fn forget_before(&mut self, scope: &mut Scope<'_>, root: Path, standing: &Standing) -> Vec<Outcome> {
+        let is_before = |at: &Path| {
+            at.is_within(&root)
+                && (at.number(Layer::Round).is_some_and(|round| round < standing.round)
+                    || at.message(&scope.replicas).is_some_and(|id| standing.has(id)))
+        };
+        self.instances.retain(|at, _| !is_before(at));
+        if let Some(atomic) = self.atomic_mut(root) {
+            let outputs = atomic.close_before(&scope.replicas, standing.round);
+            self.of_atomic(scope, root, outputs);
+        }
+        self.run(scope)
+    }
+
+    /// What this process has said that binds it, about instances that are not over for it: what it has to find again
+    /// after a crash, in an order in which it can be replayed. A value that others may have to fetch comes before.
+    pub fn own_statements(&self, me: ReplicaId) -> Vec<Said> {
+        let open = self.instances.iter().filter(|(_, instance)| !matches!(instance, Instance::Over(_)));
+        let of = |(at, instance): (&Path, &Instance)| {
+            let path = *at;
+            let kept = instance.kept(me).map(Statement::Body);
+            kept.into_iter().chain(instance.own(me)).map(move |statement| Said { path, statement })
+        };
+        open.flat_map(of).collect()
+    }
+
+    /// The decisions of the others, which it has to find again as well.
+    pub fn own_decisions(&self, me: ReplicaId) -> Vec<(Path, Value)> {
+        let of = |(at, instance): (&Path, &Instance)| match instance {
+            Instance::Over(decision) => decision.own(me).map(|value| (*at, value.clone())),
+            _ => None,
+        };
+        self.instances.iter().filter_map(of).collect()
+    }
+
+    /// How many instances there are.
+    pub fn len(&self) -> usize {
+        self.instances.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.instances.is_empty()
     }
 
     /// Something that this process wants to do itself. What is finished is not done again.
@@ -307,7 +427,7 @@ impl Stack {
     }
 
     /// Drops an instance and all below it.
-    fn forget(&mut self, path: Path) {
+    pub(super) fn forget(&mut self, path: Path) {
         let within: Vec<Path> =
             self.instances.range(path..).map(|(at, _)| *at).take_while(|at| at.is_within(&path)).collect();
         for at in within {
@@ -334,7 +454,7 @@ fn step_of(path: Path) -> Option<(Path, u64)> {
 }
 
 /// The coin of this process for a round of a binary consensus.
-pub(super) fn toss(secret: &[u8; 32], path: Path) -> impl Fn(u64) -> bool + use<> {
+pub(super) fn toss(secret: &Digest, path: Path) -> impl Fn(u64) -> bool + use<> {
     let secret = *secret;
-    move |round| Digest::of_parts(Domain::Coin, &[&secret, &path.to_bytes(), &round.to_le_bytes()]).0[0] & 1 == 1
+    move |round| Digest::of_parts(Domain::Coin, &[&secret.0, &path.to_bytes(), &round.to_le_bytes()]).0[0] & 1 == 1
 }

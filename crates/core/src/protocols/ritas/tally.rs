@@ -33,6 +33,12 @@ impl<T: PartialEq> Tally<T> {
         Ok(())
     }
 
+    /// This process has said it before it crashed. A log that begins anew says again what older parts of it, if they
+    /// are still there, have said.
+    pub(super) fn replay(&mut self, me: ReplicaId, word: T) {
+        assert_ne!(self.hear(me, word), Err(Rejection::Equivocation), "a process says one thing only");
+    }
+
     /// What one process has said.
     pub(super) fn said(&self, by: ReplicaId) -> Option<&T> {
         self.words.iter().find(|(_, speakers)| speakers.contains(by)).map(|(word, _)| word)

@@ -43,8 +43,9 @@ impl Stack {
             }
             (Some(Instance::Atomic(atomic)), Layer::Message) => {
                 let id = Id { sender: owner, number };
-                atomic.on_message(id, value.clone());
-                self.outcomes.push(Outcome::Message(parent, id, value));
+                if atomic.on_message(id, value.clone()) {
+                    self.outcomes.push(Outcome::Message(parent, id, value));
+                }
                 let outputs = atomic.advance(&replicas);
                 self.of_atomic(scope, parent, outputs);
             }
@@ -159,6 +160,9 @@ impl Stack {
                 atomic_broadcast::Output::Deliver(id, value) => {
                     scope.step("AB 5");
                     self.outcomes.push(Outcome::Ordered(root, id, value));
+                }
+                atomic_broadcast::Output::Reached(standing) => {
+                    self.outcomes.push(Outcome::Reached(root, standing));
                 }
             }
         }

@@ -4,7 +4,7 @@ use super::*;
 use crate::protocols::ritas::multi_valued_consensus::Vects;
 
 const SIZES: [usize; 3] = [4, 7, 10];
-const THESIS: Variant = Variant { repeats: true, vects: Vects::Echo };
+const THESIS: Variant = Variant { repeats: true, vects: Vects::Echo, round_bytes_max: usize::MAX };
 
 fn group(n: usize, variant: Variant) -> Group {
     Group::new(n, variant, Network::InOrder, 1)

@@ -9,6 +9,7 @@ use super::message::{Said, Statement, Summary, Value};
 use super::path::{Layer, Path};
 use super::scope::{Effect, Scope};
 use super::stack::{Outcome, Stack, Variant};
+use crate::digest::Digest;
 use crate::ids::ReplicaId;
 use crate::machine::StepsTaken;
 use crate::replicas::Replicas;
@@ -79,10 +80,10 @@ fn value(byte: u8) -> Value {
     Value(Bytes::from(vec![byte; 100]))
 }
 
-fn secret(of: usize, seed: u64) -> [u8; 32] {
+fn secret(of: usize, seed: u64) -> Digest {
     let mut secret = [of as u8; 32];
     secret[..8].copy_from_slice(&seed.to_le_bytes());
-    secret
+    Digest(secret)
 }
 
 impl Group {
@@ -109,7 +110,8 @@ impl Group {
         let id = ReplicaId(me as u8);
         let (mut out, mut steps) = (Vec::new(), StepsTaken::default());
         let repeats = self.variant.repeats;
-        let mut scope = Scope { replicas: self.replicas, me: id, repeats, out: &mut out, steps: &mut steps };
+        let (replicas, silence) = (self.replicas, None);
+        let mut scope = Scope { replicas, me: id, repeats, silence, out: &mut out, steps: &mut steps };
         let result = act(&mut self.stacks[me], &mut scope);
         for effect in out {
             match effect {
@@ -126,6 +128,7 @@ impl Group {
                     self.count(&said);
                     self.send(id, to, Packet::Said(said));
                 }
+                Effect::Keep(said) => self.logs[me].push(said),
                 Effect::Reject(..) => {}
             }
         }
@@ -196,7 +199,7 @@ impl Group {
     }
 
     fn tick(&mut self, me: usize) -> bool {
-        let summaries = self.with(me, Stack::tick);
+        let summaries = self.with(me, |stack, scope| stack.tick(scope, false));
         let waits = !summaries.is_empty();
         for (to, summary) in summaries {
             self.send(ReplicaId(me as u8), to, Packet::Summary(summary));

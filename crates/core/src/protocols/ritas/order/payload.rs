@@ -1,0 +1,66 @@
+//! What a replica broadcasts: requests, with its clock.
+
+use super::Ctx;
+use crate::digest::Digest;
+use crate::message::{Request, Vouched, are_of_distinct_clients};
+use crate::time::Instant;
+use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
+use alloc::vec::Vec;
+
+/// Requests in one payload, at most on the wire; `Limits::batch_requests_max` is checked on top.
+const REQUESTS_MAX: usize = 1 << 16;
+
+/// The requests that one replica has ordered together, and what it adds to what is agreed for them.
+#[derive(Clone, Debug)]
+pub(super) struct Payload {
+    /// The sender's clock.
+    pub(super) time: Instant,
+    /// The sender's part of the seed.
+    pub(super) seed: Digest,
+    /// Of distinct clients.
+    pub(super) requests: Vec<Request>,
+}
+
+impl Wire for Payload {
+    fn encode(&self, out: &mut impl Sink) {
+        self.time.encode(out);
+        self.seed.encode(out);
+        encode_list(&self.requests, out);
+    }
+    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
+        Ok(Self { time: Wire::decode(reader)?, seed: Wire::decode(reader)?, requests: reader.list(REQUESTS_MAX)? })
+    }
+}
+
+impl Payload {
+    /// Order 3. Whether a correct replica sends such a payload: its requests may be ordered, and each is its client's,
+    /// by a signature, which convinces everybody alike. Every correct replica comes to the same answer.
+    pub(super) fn is_sound(&mut self, context: &Ctx<'_>) -> bool {
+        let limits = &context.cluster.limits;
+        let may_be_ordered = |request: &Request| {
+            let is_sized = request.operation.len() <= limits.operation_bytes_max || request.is_system();
+            request.instance == context.instance && !request.read_only && is_sized
+        };
+        self.requests.len() <= limits.batch_requests_max
+            && self.requests.iter().all(may_be_ordered)
+            && are_of_distinct_clients(self.requests.iter())
+            && {
+                vouch(context, &mut self.requests);
+                self.requests.iter().all(|request| request.vouched != Vouched::No)
+            }
+    }
+}
+
+/// Finds out which requests convince everybody that they are their clients': by a signature.
+pub(super) fn vouch(context: &Ctx<'_>, requests: &mut [Request]) {
+    let (cluster, keyring) = (context.cluster, context.keyring);
+    for request in requests.iter_mut().filter(|request| request.is_system()) {
+        request.vouch_by_mac(cluster, keyring);
+    }
+    Request::vouch_signatures(requests.iter_mut().filter(|request| !request.is_system()), cluster, keyring);
+    for request in requests.iter_mut().filter(|request| !request.is_system()) {
+        if request.vouched != Vouched::Signature {
+            request.vouched = Vouched::No;
+        }
+    }
+}

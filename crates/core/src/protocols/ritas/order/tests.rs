@@ -1,0 +1,257 @@
+//! Whole replicas over RITAS.
+
+use super::super::message::Statement;
+use super::{RitasMessage, RitasRecord, Statements};
+use crate::cluster::{ClientAuth, Cluster, Limits};
+use crate::digest::{Digest, Domain};
+use crate::ids::{Principal, Sequence};
+use crate::registry::{InstanceRecord, Message};
+use crate::services::Counter;
+use crate::testing::net::{Net, c, cluster, done, kind, r};
+use crate::time::Duration;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Microseconds in which whatever was lost is said again.
+const A_WHILE: u64 = 3_000_000;
+
+fn net_of(protocol: &str, n: usize, clients: u32) -> Net<Counter> {
+    let limits = Limits { checkpoint_interval: 8, ..Limits::default() };
+    let protocol = protocol.parse().unwrap();
+    Net::of(Cluster { protocol, ..cluster(n, ClientAuth::Hybrid, limits) }, clients, |_| Counter::default())
+}
+
+/// So many requests are answered, one after another.
+fn ask(net: &mut Net<Counter>, sum: &mut u64, count: u64) {
+    for _ in 0..count {
+        *sum += 1;
+        assert_eq!(net.add_within(60, 0, 1), done(*sum));
+    }
+}
+
+/// What the correct replicas have executed, which is the same.
+fn history(net: &Net<Counter>, of: &[usize]) -> Vec<u64> {
+    let histories: Vec<_> = of.iter().map(|id| net.hosts[*id].replica.estate().history()).collect();
+    assert!(histories.iter().all(|history| *history == histories[0]), "one order");
+    of.iter().map(|id| net.hosts[*id].replica.estate().position()).collect()
+}
+
+#[test]
+fn requests_of_many_are_executed_once_and_in_one_order() {
+    for n in [4, 5, 6, 7] {
+        let mut net = net_of("ritas", n, 5);
+        (0..3).for_each(|_| {
+            (0..5).for_each(|client| net.submit(client, &Counter::add(1), false));
+            net.settle();
+        });
+        assert_eq!(net.completed.len(), 15, "nobody waits for a timer");
+        assert_eq!(history(&net, &(0..n).collect::<Vec<_>>()), vec![15; n]);
+    }
+}
+
+/// Order 1: there is no primary.
+#[test]
+fn clients_ask_one_replica_after_another() {
+    let mut net = net_of("ritas", 4, 1);
+    let mut sum = 0;
+    for _ in 0..8 {
+        // Requests are numbered by the clock.
+        net.now.0 += 3;
+        ask(&mut net, &mut sum, 1);
+    }
+    let asked: Vec<Principal> = net.said(c(0), "REQUEST").iter().map(|frame| frame.to).collect();
+    assert_eq!(asked.len(), 8);
+    (0..4).for_each(|id| assert_eq!(asked.iter().filter(|to| **to == r(id)).count(), 2));
+}
+
+#[test]
+fn what_is_lost_is_said_again() {
+    for every in [3, 5, 7] {
+        let mut net = net_of("ritas", 4, 1);
+        let count = core::cell::Cell::new(0);
+        net.lose(move |frame| {
+            count.set(count.get() + 1u64);
+            let lot = Digest::of(Domain::Trace, &count.get().to_le_bytes()).0[0];
+            frame.from != c(0) && frame.to != c(0) && lot % every == 0
+        });
+        ask(&mut net, &mut 0, 10);
+        net.pass(A_WHILE);
+        assert_eq!(history(&net, &[0, 1, 2, 3]), [10; 4]);
+    }
+}
+
+#[test]
+fn who_has_missed_everything_learns_of_it() {
+    let mut net = net_of("ritas", 4, 1);
+    net.isolate(&[3]);
+    ask(&mut net, &mut 0, 5);
+    net.pass(A_WHILE);
+    net.heal();
+    net.pass(A_WHILE);
+    assert_eq!(history(&net, &[0, 1, 2, 3]), [5; 4]);
+}
+
+/// Order 6: what it lacks is forgotten, and the state says where the atomic broadcast stands.
+#[test]
+fn who_is_far_behind_fetches_the_state_and_takes_part_again() {
+    let mut net = net_of("ritas", 4, 1);
+    let mut sum = 0;
+    net.isolate(&[3]);
+    ask(&mut net, &mut sum, 40);
+    net.heal();
+    net.pass(A_WHILE);
+    assert_eq!(history(&net, &[0, 3]), [40; 2]);
+    assert!(!net.said(r(3), "TRANSFER").is_empty() || net.hosts[3].replica.report().stable > Sequence(8));
+    net.isolate(&[0]);
+    ask(&mut net, &mut sum, 10);
+    assert_eq!(history(&net, &[1, 2, 3]), [50; 3]);
+}
+
+#[test]
+fn who_crashes_goes_on_where_it_was() {
+    let mut net = net_of("ritas", 4, 1);
+    let mut sum = 0;
+    for round in 0..12 {
+        ask(&mut net, &mut sum, 3);
+        net.submit(0, &Counter::add(1), false);
+        (0..round).for_each(|_| _ = net.round());
+        net.restart(round % 4, false);
+        net.pass(A_WHILE);
+        sum += 1;
+        assert_eq!(net.completed.pop().map(|completed| completed.result), done(sum));
+        net.completed.clear();
+    }
+    assert_eq!(history(&net, &[0, 1, 2, 3]), [sum; 4]);
+}
+
+#[test]
+fn all_crash_at_once_and_nothing_is_lost() {
+    let mut net = net_of("ritas", 4, 1);
+    let mut sum = 0;
+    for rounds in 0..10 {
+        ask(&mut net, &mut sum, 1);
+        net.submit(0, &Counter::add(1), false);
+        (0..rounds).for_each(|_| _ = net.round());
+        (0..4).for_each(|id| net.restart(id, false));
+        net.pass(A_WHILE);
+        sum += 1;
+        assert_eq!(net.completed.pop().map(|completed| completed.result), done(sum), "{rounds}");
+        net.completed.clear();
+    }
+    assert_eq!(history(&net, &[0, 1, 2, 3]), [sum; 4]);
+}
+
+/// Order 8 to 10.
+#[test]
+fn who_lost_its_log_is_silent_and_then_speaks_again() {
+    let mut net = net_of("ritas", 4, 1);
+    let mut sum = 0;
+    ask(&mut net, &mut sum, 5);
+    net.submit(0, &Counter::add(1), false);
+    (0..3).for_each(|_| _ = net.round());
+    net.restart(3, true);
+    let from = net.sent.len();
+    net.settle();
+    assert!(!net.hosts[3].replica.report().executed.0 > 0 || net.hosts[3].replica.report().abstaining);
+    let spoke = |net: &Net<Counter>, from: usize| {
+        net.sent[from..].iter().any(|frame| match &frame.message {
+            Message::Agreement(agreement) if frame.from == r(3) => match &agreement.message {
+                RitasMessage::Said(Statements(said)) => said.iter().any(|said| said.statement.binds()),
+                _ => false,
+            },
+            _ => false,
+        })
+    };
+    assert!(!spoke(&net, from), "it may have said something else");
+    // Order 10: rounds follow although nobody asks for anything.
+    net.pass(10 * A_WHILE);
+    assert!(!net.hosts[3].replica.report().abstaining);
+    assert!(spoke(&net, from));
+    sum += 1;
+    net.completed.clear();
+    net.isolate(&[0]);
+    ask(&mut net, &mut sum, 5);
+    assert_eq!(history(&net, &[1, 2, 3]), [sum; 3]);
+}
+
+/// Order 3: a liar's clock.
+#[test]
+fn what_is_ahead_of_its_time_is_listed_later() {
+    let mut net = net_of("ritas", 4, 1);
+    let skew = Limits::default().clock_skew_max;
+    net.submit(0, &Counter::add(1), false);
+    let asked = net.in_flight.iter().find_map(|frame| match frame.to {
+        Principal::Replica(id) => Some(usize::from(id.0)),
+        _ => None,
+    });
+    net.skews[asked.unwrap()] = (skew.0 + 2_000_000) as i64;
+    net.settle();
+    assert!(net.completed.is_empty());
+    net.pass(4_000_000);
+    assert_eq!(net.completed.pop().map(|completed| completed.result), done(1));
+    let times = net.hosts[0].log.iter().filter_map(|record| match &record.record {
+        InstanceRecord::Ritas(RitasRecord::Delivered(delivered)) => Some(delivered.batch.proposal().time),
+        _ => None,
+    });
+    assert!(times.max().unwrap() <= net.now + skew, "a correct clock bounds the agreed time");
+}
+
+/// ritas-F3 and the long values: who lacks a payload fetches it, also if all have crashed since.
+#[test]
+fn a_body_that_was_vouched_for_is_found_after_a_crash() {
+    let mut net = net_of("ritas", 4, 1);
+    // Replica 3 never gets a payload from its sender.
+    net.lose(|frame| match &frame.message {
+        Message::Agreement(agreement) if frame.to == r(3) => match &agreement.message {
+            RitasMessage::Said(Statements(said)) => {
+                said.iter().any(|said| matches!(&said.statement, Statement::Initial(value) if value.0.len() > 40))
+            }
+            _ => false,
+        },
+        _ => false,
+    });
+    net.submit(0, &Counter::add(1), false);
+    (0..4).for_each(|_| _ = net.round());
+    (0..4).for_each(|id| net.restart(id, false));
+    net.pass(2 * A_WHILE);
+    assert_eq!(history(&net, &[0, 1, 2, 3]), [1; 4]);
+}
+
+/// Order 3 and 4: the init history comes first.
+#[test]
+fn a_composition_falls_back_to_it_and_returns() {
+    for protocol in ["quorum, backup(ritas)", "quorum, chain, backup(ritas)"] {
+        let mut net = net_of(protocol, 4, 1);
+        let mut sum = 0;
+        ask(&mut net, &mut sum, 3);
+        net.isolate(&[2]);
+        net.pass(1_000_000);
+        ask(&mut net, &mut sum, 5);
+        assert!(!net.said(r(0), "SAID").is_empty(), "RITAS runs");
+        net.heal();
+        net.pass(A_WHILE);
+        ask(&mut net, &mut sum, 5);
+        net.pass(A_WHILE);
+        ask(&mut net, &mut sum, 5);
+        assert_eq!(history(&net, &[0, 1, 2, 3]), [sum; 4]);
+    }
+}
+
+/// Order 5: the window is a bound on what is kept, and ends nobody's service.
+#[test]
+fn what_is_kept_is_bounded() {
+    let mut net = net_of("ritas", 4, 3);
+    let mut most = 0;
+    for _ in 0..60 {
+        (0..3).for_each(|client| net.submit(client, &Counter::add(1), false));
+        net.settle();
+        assert_eq!(net.completed.len(), 3);
+        net.completed.clear();
+        most = most.max(net.hosts[0].replica.report().slots);
+    }
+    net.pass(Duration(A_WHILE).0);
+    // A payload has n broadcasts at most, and a round a few dozen instances.
+    assert!(most < 600, "{most} instances");
+    assert!(net.hosts[0].replica.report().slots < 300);
+    assert!(net.sent.iter().all(|frame| kind(&frame.message) != "VIEW-CHANGE"));
+}

@@ -1,0 +1,98 @@
+//! Statements of RITAS about instances that are not there: far ahead, long over, of nobody, or none that could be; and
+//! about instances that are, as of somebody else. A5, A7 and A8 of the catalogue.
+
+use super::{Behaviour, Liar, two_faced};
+use bezant_core::ids::{InstanceId, Principal, Sequence};
+use bezant_core::protocols::ritas::message::{Heard, Said, Statement, Summary, Value, Word};
+use bezant_core::protocols::ritas::order::{Agreement, Progress, RitasMessage, Statements, Whereabouts};
+use bezant_core::protocols::ritas::path::{NUMBER_MAX, Path};
+use bezant_core::registry::{Incoming, Message};
+use bezant_core::time::Instant;
+use bytes::Bytes;
+
+/// Statements to each replica at each tick.
+const BURST: usize = 8;
+
+#[derive(Debug, Default)]
+pub(super) struct FarStatements {
+    /// The last statement that was heard of others, and in which instance.
+    last: Option<(InstanceId, Said)>,
+}
+
+/// An instance near the one that somebody has spoken about, or far from it.
+fn near(liar: &mut Liar<'_>, path: Path) -> Path {
+    let mut segments = path.segments().to_vec();
+    let at = liar.rng.below(segments.len() as u64) as usize;
+    let (layer, number) = (segments[at] & !NUMBER_MAX, segments[at] & NUMBER_MAX);
+    let number = match liar.rng.below(7) {
+        0 => number + 1,
+        1 => number.saturating_sub(1),
+        2 => number + liar.rng.below(8),
+        3 => number + 16,
+        4 => number + (1 << 16),
+        5 => number + (1 << 32),
+        _ => NUMBER_MAX - liar.rng.below(3),
+    };
+    segments[at] = layer | (number & NUMBER_MAX);
+    if liar.rng.per_mille(200) {
+        segments.truncate(1 + liar.rng.below(segments.len() as u64) as usize);
+    }
+    Path::from_segments(&segments).unwrap_or(path)
+}
+
+fn invent(liar: &mut Liar<'_>, last: &Said) -> Said {
+    let path = near(liar, last.path);
+    let value = match &last.statement {
+        Statement::Initial(value) | Statement::Decide(value) | Statement::Body(value) => value.clone(),
+        Statement::Echo(word) | Statement::Ready(word) | Statement::Want(word) => {
+            word.whole().cloned().unwrap_or_else(|| Value(Bytes::from(liar.rng.next().to_le_bytes().repeat(8))))
+        }
+    };
+    let value = if liar.rng.coin() { value } else { two_faced::other(liar.rng, path, &value) };
+    let word = Word::of(&value, liar.rng.per_mille(200));
+    let statement = match liar.rng.below(6) {
+        0 => Statement::Initial(value),
+        1 => Statement::Echo(word),
+        2 => Statement::Ready(word),
+        3 => Statement::Decide(value),
+        4 => Statement::Want(word),
+        _ => Statement::Body(value),
+    };
+    Said { path, statement }
+}
+
+fn say(liar: &mut Liar<'_>, to: Principal, instance: InstanceId, message: RitasMessage) {
+    liar.say(to, &Message::Agreement(Agreement { instance, message }));
+}
+
+impl Behaviour for FarStatements {
+    fn receive(&mut self, _liar: &mut Liar<'_>, incoming: &Incoming) -> bool {
+        if let Message::Agreement(Agreement { instance, message: RitasMessage::Said(Statements(said)) }) =
+            &*incoming.message
+        {
+            self.last = said.last().map(|said| (*instance, said.clone())).or_else(|| self.last.take());
+        }
+        true
+    }
+
+    fn tick(&mut self, liar: &mut Liar<'_>) {
+        let Some((instance, last)) = self.last.clone() else { return };
+        for to in liar.others() {
+            let said = (0..BURST).map(|_| invent(liar, &last)).collect();
+            say(liar, to, instance, RitasMessage::Said(Statements(said)));
+            let far = *liar.rng.pick(&[0, 1, 3, 1 << 16, u64::MAX]);
+            let message = match liar.rng.below(4) {
+                0 => {
+                    let heard = vec![(near(liar, last.path), Heard::default())];
+                    RitasMessage::Progress(Progress {
+                        summary: Summary { heard, round: far, messages: vec![far; 3] },
+                        stable: Sequence(far),
+                    })
+                }
+                1 => RitasMessage::Lost(Instant(far)),
+                _ => RitasMessage::Round(Whereabouts { question: Instant(far), round: far }),
+            };
+            say(liar, to, instance, message);
+        }
+    }
+}
