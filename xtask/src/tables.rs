@@ -27,7 +27,7 @@ struct Kind {
     rows: fn(&Files, Vec<Row>) -> Vec<Row>,
 }
 
-const KINDS: [Kind; 11] = [
+const KINDS: [Kind; 12] = [
     Kind { name: "adversaries", rows: |files, rows| keyed(rows, &adversaries(files), span) },
     Kind { name: "commands", rows: |files, rows| keyed(rows, &commands(files), second_word) },
     Kind { name: "crates", rows: |files, rows| keyed(rows, &crates(files), span) },
@@ -38,6 +38,7 @@ const KINDS: [Kind; 11] = [
     Kind { name: "PaceMessage", rows: |files, rows| tagged(rows, files, "PaceMessage") },
     Kind { name: "PbftMessage", rows: |files, rows| tagged(rows, files, "PbftMessage") },
     Kind { name: "ResilientMessage", rows: |files, rows| tagged(rows, files, "ResilientMessage") },
+    Kind { name: "RitasMessage", rows: |files, rows| tagged(rows, files, "RitasMessage") },
     Kind { name: "SwitchMessage", rows: |files, rows| tagged(rows, files, "SwitchMessage") },
 ];
 

@@ -1,5 +1,7 @@
 //! What a total order orders: batches of requests with the values agreed for them.
 
+use crate::auth::{PATH_MAX, Tag};
+use crate::cluster::Cluster;
 use crate::digest::{Digest, Domain};
 use crate::ids::{Sequence, View};
 use crate::message::{Request, Vouched};
@@ -130,6 +132,15 @@ impl Batch {
             Entry::Inline(request) => Some(request),
             Entry::Reference(_) => None,
         })
+    }
+
+    /// The most bytes of one that a correct replica proposes, and of the message around it: every request stands in it,
+    /// with a credential and all its proofs.
+    pub fn bytes_max(cluster: &Cluster) -> u64 {
+        let limits = &cluster.limits;
+        let request = 153 + PATH_MAX * Digest::BYTES + Tag::BYTES * cluster.replicas.n();
+        let operations = limits.batch_bytes_max.max(limits.operation_bytes_max.min(limits.inline_bytes_max));
+        (256 + limits.batch_requests_max * request + operations) as u64
     }
 
     /// The null batch.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// What is said by variants of these travels, or is kept in the log.
-const MESSAGES: [&str; 8] = [
+const MESSAGES: [&str; 9] = [
     "Message",
     "PbftMessage",
     "TransferMessage",
@@ -13,9 +13,10 @@ const MESSAGES: [&str; 8] = [
     "ResilientMessage",
     "PaceMessage",
     "CookieMessage",
+    "RitasMessage",
     "Statement",
 ];
-const RECORDS: [&str; 4] = ["InstanceRecord", "HistoryRecord", "PbftRecord", "ResilientRecord"];
+const RECORDS: [&str; 5] = ["InstanceRecord", "HistoryRecord", "PbftRecord", "RitasRecord", "ResilientRecord"];
 /// Parts of messages, in whose rows they are.
 const PARTS: [&str; 3] = ["Entry", "Ruling", "Word"];
 /// Whatever may hold more than one thing.

@@ -1,7 +1,8 @@
 //! Which clusters cannot run a part.
 
+use crate::batch::Batch;
 use crate::cluster::{ClientAuth, Cluster};
-use crate::protocols::pbft::{NewView, PrePrepare};
+use crate::protocols::pbft::NewView;
 use crate::protocols::ritas::message::VALUE_BYTES_MAX;
 use crate::schedule::{Order, Part};
 use crate::wire::FRAME_BYTES_MAX;
@@ -15,13 +16,13 @@ pub(crate) fn objection_to(part: Part, cluster: &Cluster) -> Option<&'static str
         Part::Backup(Order::Pbft | Order::Aardvark) if !NewView::fits(cluster, LONG) => {
             Some("a view change is longer than a message may be: set a lower checkpoint_interval")
         }
-        Part::Backup(Order::Pbft | Order::Aardvark) if PrePrepare::bytes_max(cluster) > LONG as u64 => {
+        Part::Backup(Order::Pbft | Order::Aardvark) if Batch::bytes_max(cluster) > LONG as u64 => {
             Some("a batch is longer than a message may be: set a lower batch_requests_max or batch_bytes_max")
         }
         Part::Backup(Order::Ritas) if cluster.client_auth == ClientAuth::Mac => {
             Some("a request has to convince every replica alike: set client_auth = \"hybrid\" or \"signature\"")
         }
-        Part::Backup(Order::Ritas) if PrePrepare::bytes_max(cluster) > VALUE_BYTES_MAX as u64 => {
+        Part::Backup(Order::Ritas) if Batch::bytes_max(cluster) > VALUE_BYTES_MAX as u64 => {
             Some("a payload is longer than a value may be: set a lower batch_requests_max or batch_bytes_max")
         }
         Part::Quorum

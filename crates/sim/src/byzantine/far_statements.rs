@@ -1,5 +1,5 @@
-//! Statements of RITAS about instances that are not there: far ahead, long over, of nobody, or none that could be; and
-//! about instances that are, as of somebody else. A5, A7 and A8 of the catalogue.
+//! Statements of RITAS about instances that are not there (ritas-A5, ritas-A7, ritas-A8): far ahead, long over, of
+//! nobody, or none that could be; and about instances that are, as of somebody else.
 
 use super::{Behaviour, Liar, two_faced};
 use bezant_core::ids::{InstanceId, Principal, Sequence};

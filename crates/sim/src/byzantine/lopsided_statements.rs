@@ -1,5 +1,5 @@
-//! Statements of RITAS that reach some and not others: A2 and A3 of the catalogue. A VECT for half of the replicas, an
-//! ECHO or a READY for one, a DECIDE for those who have decided; and votes that push the others apart.
+//! Statements of RITAS that reach some and not others (ritas-A2, ritas-A3). A VECT for half of the replicas, an ECHO or
+//! a READY for one, a DECIDE for those who have decided; and votes that push the others apart.
 
 use super::{Behaviour, Liar};
 use crate::rng::Rng;

@@ -1,4 +1,4 @@
-//! Statements of RITAS that differ from receiver to receiver: A1, A4 and A5 of the catalogue.
+//! Statements of RITAS that differ from receiver to receiver (ritas-A1, ritas-A4, ritas-A5).
 
 use super::{Behaviour, Liar};
 use crate::rng::Rng;
@@ -86,7 +86,7 @@ impl Behaviour for TwoFaced {
         liar.say(to, &Message::Agreement(Agreement { instance: *instance, message }));
     }
 
-    /// It says INITIAL in the name of others (A4).
+    /// It says INITIAL in the name of others (ritas-A4).
     fn receive(&mut self, liar: &mut Liar<'_>, incoming: &Incoming) -> bool {
         let Message::Agreement(Agreement { instance, message: RitasMessage::Said(Statements(said)) }) =
             &*incoming.message

@@ -26,6 +26,9 @@ const NEEDED: [StopReason; 3] = [StopReason::QuotaDone, StopReason::LowLoad, Sto
 /// Time-outs of a view within which PBFT answers.
 const PATIENCE: u64 = 4;
 
+/// The same for RITAS, which has no views: a round takes some thirty message delays where a batch of PBFT takes three.
+const PATIENCE_WITHOUT_VIEWS: u64 = 10 * PATIENCE;
+
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub struct Needless {
@@ -77,7 +80,9 @@ impl Check for Needless {
             Event::Reported(replica, report) if is_order => return has_room(*replica, report),
             Event::Answered(call, _) => {
                 let took = self.calls.remove(call).map_or(0, |begun| at - begun);
-                return match took > PATIENCE * cluster.limits.view_timeout.0 {
+                let has_views = cluster.protocol.orders_by_pbft();
+                let patience = if has_views { PATIENCE } else { PATIENCE_WITHOUT_VIEWS };
+                return match took > patience * cluster.limits.view_timeout.0 {
                     true => Err(format!("a call took {took} µs although nothing was wrong")),
                     false => Ok(()),
                 };

@@ -1,6 +1,6 @@
 //! What PBFT's replicas say to one another.
 
-use crate::auth::{Certificate, Claimed, Keyring, PATH_MAX, Signable, Signed, Tag};
+use crate::auth::{Certificate, Claimed, Keyring, Signable, Signed};
 use crate::batch::Batch;
 use crate::checkpoint::Checkpoint;
 use crate::cluster::Cluster;
@@ -35,15 +35,6 @@ pub struct PrePrepare {
 wire_struct!(PrePrepare { view, sequence, batch });
 
 impl PrePrepare {
-    /// The most bytes of one that a correct primary sends: every request stands in it, with a credential and all its
-    /// proofs.
-    pub fn bytes_max(cluster: &Cluster) -> u64 {
-        let limits = &cluster.limits;
-        let request = 153 + PATH_MAX * Digest::BYTES + Tag::BYTES * cluster.replicas.n();
-        let operations = limits.batch_bytes_max.max(limits.operation_bytes_max.min(limits.inline_bytes_max));
-        (256 + limits.batch_requests_max * request + operations) as u64
-    }
-
     /// d.
     pub fn digest(&self) -> Digest {
         self.batch.digest()
@@ -395,7 +386,7 @@ impl Spoken for Ordering {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::{Authenticator, Signature, TreeSignature};
+    use crate::auth::{Authenticator, PATH_MAX, Signature, Tag, TreeSignature};
     use crate::batch::Entry;
     use crate::cluster::{ClientAuth, Limits};
     use crate::ids::{ClientId, IdentityId, InstanceId, ReplicaId, Timestamp};
@@ -452,7 +443,7 @@ mod tests {
             request.authentication.signature = Some(TreeSignature { signature, sides: 0, path });
             let batch = Arc::new(Batch::new(Proposal::default(), vec![Entry::Inline(request); number]));
             let proposal = PbftMessage::PrePrepare(PrePrepare { view: View(0), sequence: Sequence(1), batch });
-            assert!(bytes_of(proposal) <= PrePrepare::bytes_max(&cluster));
+            assert!(bytes_of(proposal) <= Batch::bytes_max(&cluster));
         }
     }
 

@@ -1,14 +1,15 @@
 //! Which instances may be there: what the [stack](super::stack) lets in.
 
-use super::atomic_broadcast::{AtomicBroadcast, Id};
+use super::atomic_broadcast::AtomicBroadcast;
 use super::binary_consensus::BinaryConsensus;
 use super::decision::Decision;
 use super::echo_broadcast::EchoBroadcast;
-use super::multi_valued_consensus::{MultiValuedConsensus, Vects};
-use super::path::{Layer, Path};
+use super::multi_valued_consensus::MultiValuedConsensus;
+use super::path::{Id, Layer, Path};
 use super::reliable_broadcast::ReliableBroadcast;
 use super::scope::Scope;
 use super::stack::{Instance, ROOTS, Stack};
+use super::variant::Vects;
 use super::vector_consensus::VectorConsensus;
 use crate::ids::ReplicaId;
 use crate::rejection::Rejection;

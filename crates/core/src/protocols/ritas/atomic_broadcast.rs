@@ -8,7 +8,7 @@
 //! * AB 4. After n − f proposals of the round: W are the ids that f + 1 of them have. Propose W to the round's
 //!   multi-valued consensus.
 //! * AB 5. If that decides a W, what of it was not delivered before is delivered, as soon as it is all here, in the
-//!   order of a digest of round and id, up to a bound of bytes; what is beyond that stays listed. Then, and after ⊥, the
+//!   order of a digest of round and id, up to a bound of bytes; what is beyond stays listed. Then, and after ⊥, the
 //!   next round may begin.
 //!
 //! # Why it is safe
@@ -35,7 +35,8 @@
 //! number of messages in it.
 
 use super::message::{Value, Word};
-use super::stack::Variant;
+use super::path::Id;
+use super::variant::Variant;
 use super::window::Window;
 use crate::digest::{Digest, Domain};
 use crate::ids::ReplicaId;
@@ -57,16 +58,6 @@ pub const ROUNDS_AHEAD: u64 = 2;
 /// Rounds that are decided here and that others may still need: with so many nothing new is proposed. A round ends as
 /// soon as 2f + 1 have decided it, and all correct processes come to that.
 pub const ROUNDS_OPEN_MAX: usize = 4;
-
-/// A message: who sent it, and its number there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Id {
-    /// The sender.
-    pub sender: ReplicaId,
-    /// Its number.
-    pub number: u64,
-}
-wire_struct!(Id { sender, number });
 
 /// An id with the name of its message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

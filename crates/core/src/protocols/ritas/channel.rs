@@ -15,9 +15,9 @@
 //! unfinished instance of another one lacks of it is said again, until it is heard. The clock decides when something is
 //! said once more, and nothing else: no statement says anything different because of it.
 
-use super::atomic_broadcast::{AtomicBroadcast, Id};
+use super::atomic_broadcast::AtomicBroadcast;
 use super::message::{Heard, Summary};
-use super::path::{Layer, Path};
+use super::path::{Id, Layer, Path};
 use super::scope::Scope;
 use super::stack::{Instance, Stack};
 use crate::ids::ReplicaId;

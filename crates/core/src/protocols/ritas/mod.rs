@@ -35,6 +35,7 @@ pub mod stack;
 mod tally;
 #[cfg(test)]
 mod tests;
+pub mod variant;
 pub mod vector_consensus;
 mod window;
 mod wiring;

@@ -24,6 +24,8 @@
 //! reach all, with the INITs that make them valid. [`Vects::Echo`] is the thesis' way, to be measured, and not to be
 //! relied on.
 //!
+//! [`Vects::Echo`]: super::variant::Vects::Echo
+//!
 //! # Cost
 //! 2n reliable broadcasts and a binary consensus.
 
@@ -35,16 +37,6 @@ use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use alloc::vec;
 use alloc::vec::Vec;
 use bytes::Bytes;
-
-/// How VECT is broadcast.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Vects {
-    /// Reliably.
-    #[default]
-    Reliable,
-    /// By echo broadcast, as in the thesis: one liar can keep correct processes waiting for ever (ritas-F5).
-    Echo,
-}
 
 /// VECT: a value or ⊥, and the INITs that it follows from, by process.
 #[derive(Clone, Debug, PartialEq, Eq)]

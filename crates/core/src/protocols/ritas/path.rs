@@ -8,11 +8,21 @@
 //! message of 2¹⁶ instances ago is taken for a new one). What may follow what is checked when a path is read
 //! ([`Path::from_segments`]): a path that exists as a value has the right shape, and no table is asked for another.
 
-use super::atomic_broadcast::Id;
 use crate::ids::ReplicaId;
 use crate::replicas::Replicas;
 use crate::wire::{Mark, Reader, Sink, Wire, WireError};
+use crate::wire_struct;
 use core::fmt;
+
+/// A message: who sent it, and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Id {
+    /// The sender.
+    pub sender: ReplicaId,
+    /// Its number.
+    pub number: u64,
+}
+wire_struct!(Id { sender, number });
 
 /// Segments of the longest path: a step of the binary consensus of a round of an atomic broadcast, and whose it is.
 pub const SEGMENTS_MAX: usize = 6;

@@ -1,8 +1,7 @@
 //! What a layer sees of its surroundings in one step, and what it wants done.
 
-use super::atomic_broadcast::Id;
 use super::message::{Said, Statement, Value};
-use super::path::{Layer, Path};
+use super::path::{Id, Layer, Path};
 use crate::ids::ReplicaId;
 use crate::machine::{Step, StepsTaken};
 use crate::rejection::Rejection;

@@ -23,15 +23,16 @@
 //! [`ROUNDS_OPEN_MAX`]: super::atomic_broadcast::ROUNDS_OPEN_MAX
 //! [`ROUNDS_AHEAD`]: super::atomic_broadcast::ROUNDS_AHEAD
 
-use super::atomic_broadcast::{AtomicBroadcast, Id, Standing};
+use super::atomic_broadcast::{AtomicBroadcast, Standing};
 use super::binary_consensus::BinaryConsensus;
 use super::decision::Decision;
 use super::echo_broadcast::EchoBroadcast;
 use super::message::{Said, Statement, Value};
-use super::multi_valued_consensus::{MultiValuedConsensus, Vects};
-use super::path::{Layer, Path};
+use super::multi_valued_consensus::MultiValuedConsensus;
+use super::path::{Id, Layer, Path};
 use super::reliable_broadcast::ReliableBroadcast;
 use super::scope::Scope;
+use super::variant::Variant;
 use super::vector_consensus::VectorConsensus;
 use super::window::Window;
 use crate::digest::{Digest, Domain};
@@ -63,23 +64,6 @@ pub enum Outcome {
     Ordered(Path, Id, Value),
     /// That was all of a round.
     Reached(Path, Standing),
-}
-
-/// How this stack differs from the thesis', or not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Variant {
-    /// ECHO, READY and vectors repeat long values, as in the thesis.
-    pub repeats: bool,
-    /// How VECT is broadcast.
-    pub vects: Vects,
-    /// Bytes of messages that a round of atomic broadcast delivers, if it delivers more than one.
-    pub round_bytes_max: usize,
-}
-
-impl Default for Variant {
-    fn default() -> Self {
-        Self { repeats: false, vects: Vects::default(), round_bytes_max: usize::MAX }
-    }
 }
 
 #[derive(Clone, Debug)]

@@ -1,10 +1,10 @@
 //! What the layers of a [stack](super::stack) are to one another: whose outputs are whose inputs.
 
-use super::atomic_broadcast::{self, Id};
+use super::atomic_broadcast;
 use super::binary_consensus;
 use super::message::Value;
 use super::multi_valued_consensus;
-use super::path::{Layer, Path};
+use super::path::{Id, Layer, Path};
 use super::scope::Scope;
 use super::stack::{Instance, Outcome, Proposal, Stack, Work, toss};
 use super::vector_consensus;

@@ -27,20 +27,11 @@
 use super::super::atomic_broadcast::{ROUNDS_AHEAD, WINDOW};
 use super::super::scope::Silence;
 use super::message::{RitasMessage, Whereabouts};
-use super::{Ctx, Ritas, RitasRecord, root};
+use super::record::RitasRecord;
+use super::replica::{Abstention, Ctx, Ritas, root};
 use crate::ids::ReplicaId;
 use crate::protocols::total_order::{OrderEffect, TotalOrder};
 use crate::time::Instant;
-use alloc::collections::BTreeMap;
-
-/// What a replica that lost its log waits for.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Abstention {
-    /// When it asked the others.
-    question: Instant,
-    /// The round that each named first.
-    rounds: BTreeMap<ReplicaId, u64>,
-}
 
 impl Ritas {
     /// The log is a new one, or says that it was: silent about this, or about everything.

@@ -1,11 +1,13 @@
 //! From payloads to batches: Order 2 to 6.
 
-use super::super::atomic_broadcast::{Id, Standing};
+use super::super::atomic_broadcast::Standing;
 use super::super::message::Value;
+use super::super::path::Id;
 use super::super::scope::Scope;
 use super::super::stack::Outcome;
 use super::payload::{Payload, vouch};
-use super::{Arrived, Ctx, Delivered, PAYLOADS_IN_FLIGHT, Ritas, RitasRecord, root, with_stack};
+use super::record::{Delivered, RitasRecord};
+use super::replica::{Arrived, Ctx, PAYLOADS_IN_FLIGHT, Ritas, root, with_stack};
 use crate::auth::Certificate;
 use crate::batch::{Batch, Entry, Ordered};
 use crate::checkpoint::{Checkpoint, Evidence};
@@ -38,7 +40,8 @@ impl Ritas {
             if !may {
                 return;
             }
-            let requests = self.pool.next_batch(&context.cluster.limits, |batch| vouch(context, batch));
+            let (cluster, keyring) = (context.cluster, context.keyring);
+            let requests = self.pool.next_batch(&context.cluster.limits, |batch| vouch(cluster, keyring, batch));
             if self.silence.is_some() {
                 let next = self.replicas.next(context.me);
                 context.out.extend(requests.into_iter().map(|request| OrderEffect::Forward(next, request)));
@@ -92,7 +95,7 @@ impl Ritas {
         let Some(mut payload) = payload else {
             return context.reject(id.sender, Rejection::Malformed);
         };
-        let is_sound = payload.is_sound(context);
+        let is_sound = payload.is_sound(context.cluster, context.keyring, context.instance);
         if !is_sound {
             context.reject(id.sender, Rejection::BadBatch);
         }

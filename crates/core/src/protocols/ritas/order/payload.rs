@@ -1,7 +1,9 @@
 //! What a replica broadcasts: requests, with its clock.
 
-use super::Ctx;
+use crate::auth::Keyring;
+use crate::cluster::Cluster;
 use crate::digest::Digest;
+use crate::ids::InstanceId;
 use crate::message::{Request, Vouched, are_of_distinct_clients};
 use crate::time::Instant;
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
@@ -35,25 +37,24 @@ impl Wire for Payload {
 impl Payload {
     /// Order 3. Whether a correct replica sends such a payload: its requests may be ordered, and each is its client's,
     /// by a signature, which convinces everybody alike. Every correct replica comes to the same answer.
-    pub(super) fn is_sound(&mut self, context: &Ctx<'_>) -> bool {
-        let limits = &context.cluster.limits;
+    pub(super) fn is_sound(&mut self, cluster: &Cluster, keyring: &Keyring, instance: InstanceId) -> bool {
+        let limits = &cluster.limits;
         let may_be_ordered = |request: &Request| {
             let is_sized = request.operation.len() <= limits.operation_bytes_max || request.is_system();
-            request.instance == context.instance && !request.read_only && is_sized
+            request.instance == instance && !request.read_only && is_sized
         };
         self.requests.len() <= limits.batch_requests_max
             && self.requests.iter().all(may_be_ordered)
             && are_of_distinct_clients(self.requests.iter())
             && {
-                vouch(context, &mut self.requests);
+                vouch(cluster, keyring, &mut self.requests);
                 self.requests.iter().all(|request| request.vouched != Vouched::No)
             }
     }
 }
 
 /// Finds out which requests convince everybody that they are their clients': by a signature.
-pub(super) fn vouch(context: &Ctx<'_>, requests: &mut [Request]) {
-    let (cluster, keyring) = (context.cluster, context.keyring);
+pub(super) fn vouch(cluster: &Cluster, keyring: &Keyring, requests: &mut [Request]) {
     for request in requests.iter_mut().filter(|request| request.is_system()) {
         request.vouch_by_mac(cluster, keyring);
     }

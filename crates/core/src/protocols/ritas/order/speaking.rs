@@ -3,7 +3,8 @@
 use super::super::message::Said;
 use super::super::scope::{Effect, Scope};
 use super::message::{Progress, RitasMessage, STATEMENTS_MAX, Statements};
-use super::{Ctx, Over, Ritas, RitasRecord, RitasTimer, root, with_stack};
+use super::record::{Over, RitasRecord, RitasTimer};
+use super::replica::{Ctx, Ritas, root, with_stack};
 use crate::auth::{Certificate, Claimed};
 use crate::checkpoint::Checkpoint;
 use crate::cluster::Cluster;

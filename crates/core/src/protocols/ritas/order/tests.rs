@@ -72,7 +72,7 @@ fn what_is_lost_is_said_again() {
         net.lose(move |frame| {
             count.set(count.get() + 1u64);
             let lot = Digest::of(Domain::Trace, &count.get().to_le_bytes()).0[0];
-            frame.from != c(0) && frame.to != c(0) && lot % every == 0
+            frame.from != c(0) && frame.to != c(0) && lot.is_multiple_of(every)
         });
         ask(&mut net, &mut 0, 10);
         net.pass(A_WHILE);

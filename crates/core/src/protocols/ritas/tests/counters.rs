@@ -1,7 +1,7 @@
 //! Messages, to the unit: the oracle of the notes on RITAS, section 1.1, and Tables of the thesis.
 
 use super::*;
-use crate::protocols::ritas::multi_valued_consensus::Vects;
+use crate::protocols::ritas::variant::Vects;
 
 const SIZES: [usize; 3] = [4, 7, 10];
 const THESIS: Variant = Variant { repeats: true, vects: Vects::Echo, round_bytes_max: usize::MAX };

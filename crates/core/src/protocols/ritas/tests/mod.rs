@@ -4,11 +4,11 @@ mod agreement;
 mod counters;
 mod validity;
 
-use super::atomic_broadcast::Id;
 use super::message::{Said, Statement, Summary, Value};
-use super::path::{Layer, Path};
+use super::path::{Id, Layer, Path};
 use super::scope::{Effect, Scope};
-use super::stack::{Outcome, Stack, Variant};
+use super::stack::{Outcome, Stack};
+use super::variant::Variant;
 use crate::digest::Digest;
 use crate::ids::ReplicaId;
 use crate::machine::StepsTaken;

@@ -1,0 +1,28 @@
+//! What a stack may do in several ways.
+
+/// How VECT is broadcast.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Vects {
+    /// Reliably.
+    #[default]
+    Reliable,
+    /// By echo broadcast, as in the thesis: one liar can keep correct processes waiting for ever (ritas-F5).
+    Echo,
+}
+
+/// How a stack differs from the thesis', or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Variant {
+    /// ECHO, READY and vectors repeat long values, as in the thesis.
+    pub repeats: bool,
+    /// How VECT is broadcast.
+    pub vects: Vects,
+    /// Bytes of messages that a round of atomic broadcast delivers, if it delivers more than one.
+    pub round_bytes_max: usize,
+}
+
+impl Default for Variant {
+    fn default() -> Self {
+        Self { repeats: false, vects: Vects::default(), round_bytes_max: usize::MAX }
+    }
+}
