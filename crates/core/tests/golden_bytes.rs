@@ -28,6 +28,9 @@ use bezant_core::protocols::ring_fast::{
     self, Body, Hop, Hops, PaceMessage, Probe, RingMessage, RingPace, RingReply, Round, Strike,
 };
 use bezant_core::protocols::ring_resilient::{self, Commit, Order, Resilient, ResilientMessage, ResilientRecord};
+use bezant_core::protocols::ritas::message::{Heard, Said, Statement, Summary, Value, Word};
+use bezant_core::protocols::ritas::order::{Agreement, Progress, RitasMessage, Statements, Whereabouts};
+use bezant_core::protocols::ritas::path::{Layer, Path};
 use bezant_core::protocols::speculative::{Certain, Response};
 use bezant_core::protocols::zlight;
 use bezant_core::registry::{InstanceRecord, LogRecord, Message};
@@ -141,6 +144,33 @@ fn transfers() -> Vec<(&'static str, TransferMessage)> {
         ("FETCH-PAGE", TransferMessage::FetchPage { version, number }),
         ("PAGE", TransferMessage::Page { version, number, content: Bytes::from_static(b"hi") }),
         ("GONE", TransferMessage::Gone { version }),
+    ]
+}
+
+fn agreements() -> Vec<(&'static str, RitasMessage)> {
+    let atomic = Path::root(Layer::Atomic, 0);
+    let payload = atomic.child(Layer::Message, 7).by(ReplicaId(1));
+    let step = atomic.child(Layer::Round, 3).child(Layer::Multi, 0).child(Layer::Binary, 0).child(Layer::Step, 2);
+    let (long, vote) = (Value(vec![0x7a; 40].into()), Value(vec![1].into()));
+    let said = |path, statement| Said { path, statement };
+    let statements = vec![
+        said(payload, Statement::Initial(long.clone())),
+        said(payload, Statement::Echo(Word::of(&long, false))),
+        said(payload, Statement::Ready(Word::of(&long, false))),
+        said(step.by(ReplicaId(2)), Statement::Echo(Word::of(&vote, false))),
+        said(step.parent().expect("a step has a parent"), Statement::Decide(vote)),
+        said(payload, Statement::Want(Word::of(&long, false))),
+        said(payload, Statement::Body(long)),
+    ];
+    let mut heard = Heard::INITIAL;
+    heard.add(Heard::ECHO);
+    let summary = Summary { heard: vec![(payload, heard)], round: 3, messages: vec![7, 6, 5, 4] };
+    vec![
+        ("SAID", RitasMessage::Said(Statements(statements))),
+        ("PROGRESS", RitasMessage::Progress(Progress { summary, stable: SEQUENCE })),
+        ("STABLE of RITAS", RitasMessage::Stable(Box::new(certificate()))),
+        ("LOST of RITAS", RitasMessage::Lost(Instant(8))),
+        ("ROUND", RitasMessage::Round(Whereabouts { question: Instant(8), round: 3 })),
     ]
 }
 
@@ -361,6 +391,8 @@ fn messages() -> Vec<(&'static str, Message)> {
     messages.extend(orderings().into_iter().map(|(name, message)| (name, ordering(message))));
     messages.extend(switches());
     messages.extend(speculative());
+    let agreement = |message| Message::Agreement(Agreement { instance: INSTANCE, message });
+    messages.extend(agreements().into_iter().map(|(name, message)| (name, agreement(message))));
     messages.extend(ring());
     messages.extend(resilient());
     messages.extend(paces());

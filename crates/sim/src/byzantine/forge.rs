@@ -421,7 +421,7 @@ mod tests {
                 let is_empty = span.length() == 0;
                 // What is right only together is replaced by another of its type.
                 let above = span.parent.map(|at| anatomy.spans[at].shape);
-                let is_whole = matches!(above, Some(Shape::Value("NodeId" | "NodeContent")));
+                let is_whole = matches!(above, Some(Shape::Value("NodeId" | "NodeContent" | "Path")));
                 // Without a path there are no other sides.
                 let of_a_path = matches!(above, Some(Shape::Value(name)) if name.ends_with("TreeSignature"));
                 let are_sides = of_a_path && span.shape == Shape::Value("u8");

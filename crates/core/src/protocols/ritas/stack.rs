@@ -216,6 +216,7 @@ impl Stack {
     /// AB 2. This process vouches for a message: it may be ordered.
     pub fn vouch(&mut self, scope: &mut Scope<'_>, root: Path, id: Id) -> Vec<Outcome> {
         if let Some(atomic) = self.atomic_mut(root) {
+            scope.step("AB 2");
             let outputs = atomic.vouch(&scope.replicas, id);
             self.of_atomic(scope, root, outputs);
         }
@@ -370,8 +371,14 @@ impl Stack {
             return;
         }
         match self.instances.get_mut(&path) {
-            Some(Instance::Echo(echo)) => echo.echoes.broadcast(scope, path, value),
-            Some(Instance::Reliable(reliable)) => reliable.echoes.broadcast(scope, path, value),
+            Some(Instance::Echo(echo)) => {
+                scope.step("EB 1");
+                echo.echoes.broadcast(scope, path, value);
+            }
+            Some(Instance::Reliable(reliable)) => {
+                scope.step("RB 1");
+                reliable.echoes.broadcast(scope, path, value);
+            }
             _ => unreachable!("{path:?} is a broadcast"),
         }
         self.work.push_back(Work::Advance(path));

@@ -180,6 +180,7 @@ impl Ritas {
         if core::mem::replace(&mut self.is_held, is_far) == is_far {
             return;
         }
+        context.step("Order 5");
         let outcomes = with_stack!(self, context.me, context.steps, |stack, scope| stack.hold(scope, root(), is_far));
         self.learn(context, outcomes);
     }
