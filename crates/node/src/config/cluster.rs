@@ -306,11 +306,18 @@ fn limits(document: &Document) -> Result<Limits, ConfigError> {
 }
 
 /// Why clients need signatures, if they do. Aardvark promises that no client takes a correct primary's view; with MACs
-/// alone one can, by giving the primary other MACs than the backups ([`ClientAuth`]).
+/// alone one can, by giving the primary other MACs than the backups ([`ClientAuth`]). In RITAS a request has to
+/// convince every replica alike.
 pub(super) fn objection_to_macs(protocol: Protocol, client_auth: ClientAuth) -> Option<&'static str> {
-    let has_aardvark = protocol.schedule().parts().contains(&Part::Backup(Order::Aardvark));
-    let message = "aardvark needs clients that sign: set `client_auth` to \"hybrid\" or \"signature\"";
-    (has_aardvark && client_auth == ClientAuth::Mac).then_some(message)
+    let has = |order| protocol.schedule().parts().contains(&Part::Backup(order));
+    let message = match () {
+        () if has(Order::Aardvark) => {
+            "aardvark needs clients that sign: set `client_auth` to \"hybrid\" or \"signature\""
+        }
+        () if has(Order::Ritas) => "ritas needs clients that sign: set `client_auth` to \"hybrid\" or \"signature\"",
+        () => return None,
+    };
+    (client_auth == ClientAuth::Mac).then_some(message)
 }
 
 /// Which limits do not go with others: the key, and why. A faulty primary's clock may be off by `clock_skew_max`: with

@@ -268,9 +268,9 @@ const PATIENCE: Kind = Kind::Number { min: 0, max: 64, unit: "times" };
 const IDENTITY: Kind = Kind::Number { min: 0, max: IdentityId::PINNED_MAX.0 as u64, unit: "identity" };
 
 pub(super) const PROTOCOLS: &[&str] =
-    &["pbft", "aardvark", "quorum", "zlight", "chain", "azyzzyva", "aliph", "r-aliph", "ring", "unreplicated"];
+    &["pbft", "aardvark", "ritas", "quorum", "zlight", "chain", "azyzzyva", "aliph", "r-aliph", "ring", "unreplicated"];
 pub(super) const PARTS: &[&str] =
-    &["quorum", "zlight", "chain", "ring-fast", "ring-resilient", "backup(pbft)", "backup(aardvark)"];
+    &["quorum", "zlight", "chain", "ring-fast", "ring-resilient", "backup(pbft)", "backup(aardvark)", "backup(ritas)"];
 pub(super) const QUOTAS: &[&str] = &["exponential", "fixed", "flattened"];
 pub(super) const CLIENT_AUTHS: &[&str] = &["mac", "hybrid", "signature"];
 pub(super) const CHANNELS: &[&str] = &["tls", "plain"];
@@ -290,15 +290,16 @@ const CLUSTER: &[Row] = &[
         "How many replicas may lie, crash or be taken over at the same time: 3·f + 1 replicas are needed."),
     ("protocol", Kind::Choice(PROTOCOLS), Some("\"pbft\""),
         "The protocol that orders requests. \"aardvark\" is PBFT whose primaries have to be as fast as those before \
-         them. \"quorum\", \"zlight\" (or \"azyzzyva\") and \"chain\" hand over to PBFT \
+         them. \"ritas\" goes on however slow the network is, and is slower where it is not. \
+         \"quorum\", \"zlight\" (or \"azyzzyva\") and \"chain\" hand over to PBFT \
          for a while whenever something is wrong; \"aliph\" is quorum at low load, then chain, then PBFT; \
          \"r-aliph\" is aardvark, quorum and chain, and leaves what is slower than aardvark; \"ring\", \
          for big requests, has a mode of its own instead of PBFT. \
          \"unreplicated\" is one server without any protection, as a yardstick."),
     ("schedule", Kind::Schedule, Some("as `protocol` says"),
         "Your own composition instead of a `protocol`: the parts follow one another in this order, and then again from \
-         the start. One of them must be \"backup(pbft)\", \"backup(aardvark)\" or \"ring-resilient\", which go on when \
-         a replica is down."),
+         the start. One of them must be \"backup(pbft)\", \"backup(aardvark)\", \"backup(ritas)\" or \
+         \"ring-resilient\", which go on when a replica is down."),
     ("backup_quota", Kind::Choice(QUOTAS), Some("\"exponential\""),
         "How many requests a \"backup(pbft)\" or \"ring-resilient\" answers before the next part has its turn. \
          \"fixed\": always `backup_requests`. \"exponential\": twice as many each time, and again few after some \
