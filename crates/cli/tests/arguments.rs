@@ -66,7 +66,7 @@ fn unknown_flags_and_values_out_of_range_are_errors_of_usage() {
     assert_refused(&["demo", "--replcas", "4"], 2, "--replicas");
     assert_refused(&["demo", "--replicas", "0"], 2, "1..=16");
     assert_refused(&["testnet", "--dir", "x", "--base-port", "65536"], 2, "65536");
-    assert_refused(&["demo", "--protocol", "raft"], 2, "there are pbft aardvark quorum zlight chain");
+    assert_refused(&["demo", "--protocol", "raft"], 2, "there are pbft aardvark ritas quorum zlight chain");
     assert_refused(&["demo", "--protocol", "quorum, chain"], 2, "nothing commits while a replica is down");
     assert_refused(&["demo", "--protocol", "ring", "--replicas", "3"], 2, "at least four replicas");
     assert_refused(&["gateway", "--cluster", "x", "--redis", "here"], 2, "nor a path with a `/`, such as ./here");

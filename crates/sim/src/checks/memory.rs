@@ -19,6 +19,7 @@ use super::{Check, Event, Holdings};
 use bezant_core::cluster::Cluster;
 use bezant_core::ids::ReplicaId;
 use bezant_core::notice::Notice;
+use bezant_core::protocols::ritas::atomic_broadcast::{ROUNDS_AHEAD, ROUNDS_OPEN_MAX, WINDOW};
 use std::collections::BTreeMap;
 
 /// Clients in one set: the constant of the core.
@@ -29,6 +30,8 @@ const EARLY_MAX: u64 = 4_096;
 const BUCKETS: u64 = 256;
 /// The least that any collection may hold, however small the limits are.
 const ENTRIES_MIN: u64 = 256;
+/// Steps of a binary consensus: its coins fall alike before that.
+const BINARY_STEPS: u64 = 60;
 /// Bytes beside the operation, of one entry.
 const OVERHEAD: u64 = 1_024;
 /// The same of a request, nearly: its proofs, most of all.
@@ -65,12 +68,18 @@ impl Memory {
         let of_anything = [ENTRIES_MIN, pending, reads, requests, 2 * cluster.history_bound(), 4 * members];
         let entries_max = of_anything.into_iter().max().unwrap_or_default();
         let effects = entries_max + cluster.inherited_bound();
+        // Of RITAS: the messages that were ordered in the window and a tombstone for each of its rounds, of which half
+        // may order nothing; and of the rounds that are open three broadcasts of each replica, and its votes.
+        let n = cluster.replicas.n() as u64;
+        let ordered = 2 * cluster.window() * (n * WINDOW + 1);
+        let instances = ordered + (ROUNDS_OPEN_MAX as u64 + ROUNDS_AHEAD + 1) * n * (3 + BINARY_STEPS);
         let named = vec![
             ("pool.waiting", pending + of_replicas, "pending_requests_max, what is passed on, INITs and rulings"),
             ("pool.watched", pending + of_replicas, "pending_requests_max, what is passed on, INITs and rulings"),
             ("queue.requests", pending, "pending_requests_max"),
             ("running.reads", reads, "pending_reads_max"),
             ("order.slots", slots, "two windows"),
+            ("stack.instances", instances, "two windows of rounds, and those that are open"),
             ("trace.effects", effects, "all that any limit allows, and entries_max of reports"),
             ("waiting.clients", CLIENT_SET_MAX, "CLIENT_SET_MAX of shares.rs"),
             ("unserved.clients", CLIENT_SET_MAX, "CLIENT_SET_MAX of shares.rs"),

@@ -55,8 +55,8 @@ use words::value;
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// The replication protocol: pbft, aardvark, quorum, zlight, chain, azyzzyva, aliph, ring, unreplicated, or a list
-    /// of parts such as "zlight, chain, backup(pbft)"
+    /// The replication protocol: pbft, aardvark, ritas, quorum, zlight, chain, azyzzyva, aliph, r-aliph, ring,
+    /// unreplicated, or a list of parts such as "zlight, chain, backup(pbft)"
     #[arg(long, value_name = "NAME", default_value_t, value_parser = parse_protocol)]
     protocol: Protocol,
     /// How many replicas may lie or crash

@@ -35,8 +35,8 @@ pub(crate) struct Arguments {
     /// How many replicas: n tolerate (n - 1) / 3 liars [default: 4, or 1 if unreplicated]
     #[arg(long, value_parser = clap::value_parser!(u8).range(1..=16))]
     replicas: Option<u8>,
-    /// The replication protocol: pbft, aardvark, quorum, zlight, chain, azyzzyva, aliph, ring, unreplicated, or a list
-    /// of parts such as "zlight, chain, backup(pbft)"
+    /// The replication protocol: pbft, aardvark, ritas, quorum, zlight, chain, azyzzyva, aliph, r-aliph, ring,
+    /// unreplicated, or a list of parts such as "zlight, chain, backup(pbft)"
     #[arg(long, value_name = "NAME", default_value_t, value_parser = parse_protocol)]
     protocol: Protocol,
     /// Also serve PostgreSQL clients on this port of the loopback interface

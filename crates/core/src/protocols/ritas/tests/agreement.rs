@@ -2,6 +2,9 @@
 //! say nothing.
 
 use super::*;
+use crate::protocols::ritas::atomic_broadcast::WINDOW;
+use crate::protocols::ritas::path::NUMBER_MAX;
+use crate::protocols::ritas::stack::ROOTS;
 use crate::protocols::ritas::vector_consensus::Vector;
 use crate::wire::Wire;
 
@@ -185,5 +188,47 @@ fn f11_who_was_down_says_nothing_different() {
                 assert_eq!(again.count(), 1, "seed {seed}: {one:?} is said once");
             }
         }
+    }
+}
+
+/// ritas-F9: far rounds, far numbers, far steps, and what is over.
+#[test]
+fn f9_nothing_is_made_for_what_is_far() {
+    let mut group = Group::new(4, Variant::default(), Network::InOrder, 1);
+    let root = Path::root(Layer::Atomic, 0);
+    group.act(0, |stack, scope| stack.order(scope, root, value(1)).unwrap());
+    group.drain();
+    let (before, round) = (group.stacks[1].len(), root.child(Layer::Round, 1));
+    let steps = round.child(Layer::Multi, 0).child(Layer::Binary, 0);
+    for far in [6, 100, 1 << 16, 1 << 32, NUMBER_MAX - ROOTS] {
+        for path in [
+            root.child(Layer::Message, far + WINDOW),
+            root.child(Layer::Round, far).child(Layer::Proposal, 0),
+            steps.child(Layer::Step, far),
+            Path::root(Layer::Reliable, far + ROOTS),
+        ] {
+            let path = path.by(ReplicaId(2));
+            let said = Said { path, statement: Statement::Initial(value(2)) };
+            group.act(1, |stack, scope| stack.hear(scope, ReplicaId(2), said));
+        }
+    }
+    assert_eq!(group.stacks[1].len(), before);
+}
+
+/// AB 5: and nothing is lost of what is beyond it.
+#[test]
+fn a_round_delivers_no_more_than_its_bound() {
+    let variant = Variant { round_bytes_max: 250, ..Variant::default() };
+    let mut group = Group::new(4, variant, Network::InOrder, 1);
+    let root = Path::root(Layer::Atomic, 0);
+    for byte in 0..10 {
+        group.act(byte % 4, |stack, scope| stack.order(scope, root, value(byte as u8)).unwrap());
+    }
+    group.settle();
+    for me in 0..4 {
+        assert_eq!(group.ordered(me).len(), 10);
+        let rounds = group.outcomes[me].split(|outcome| matches!(outcome, Outcome::Reached(..)));
+        let of_rounds = rounds.map(|of| of.iter().filter(|outcome| matches!(outcome, Outcome::Ordered(..))).count());
+        assert!(of_rounds.max().unwrap() <= 2, "values have 100 bytes");
     }
 }
