@@ -26,6 +26,9 @@ const SEEDS: u64 = 800;
 /// What runs with more than one liar in the gate, and how many scenarios: one takes as long as 4 or 10 at f = 1.
 const COALITIONS: [&str; 3] = ["pbft", "aliph", "ring"];
 const SEEDS_OF_COALITIONS: [(u32, u64); 2] = [(2, 100), (3, 25)];
+/// An order that takes ten times as many messages, alone and as a Backup, and how many scenarios of each.
+const ASYNCHRONOUS: [(&str, &str); 2] = [("ritas", "kv"), ("quorum, chain, backup(ritas)", "kv")];
+const SEEDS_OF_ASYNCHRONOUS: u64 = 150;
 /// Scenarios of each subject with more than 3f + 1 replicas in the gate: with one more, and with two.
 const SEEDS_OF_SPARES: u64 = 100;
 const SPARES: [u32; 2] = [1, 2];
@@ -67,6 +70,7 @@ pub(crate) fn of_this_commit() -> Result<String> {
     let first = first_of_commit()?;
     let mut lies = Lies::default();
     run_each(first, (1, 0), SEEDS, &SUBJECTS, &mut lies)?;
+    run_each(first, (1, 0), SEEDS_OF_ASYNCHRONOUS, &ASYNCHRONOUS, &mut lies)?;
     for (f, seeds) in SEEDS_OF_COALITIONS {
         run_each(first, (f, 0), seeds, &COALITIONS.map(|protocol| (protocol, "kv")), &mut lies)?;
     }

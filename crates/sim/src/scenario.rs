@@ -5,7 +5,7 @@
 //! and nothing is drawn less because a feature is off, so that [`Feature`]s can be switched off one by one when a
 //! failing run is shrunk.
 
-use crate::byzantine::{Adversary, Cast, Choice};
+use crate::byzantine::{Adversary, Asynchrony, Cast, Choice};
 use crate::clock::Clock;
 use crate::disk::DiskProfile;
 use crate::feature::Feature;
@@ -145,7 +145,7 @@ impl Scenario {
             faults,
             ambushes: schedule::draw_ambushes(seed, patience, n, &has),
             safety,
-            liveness: longest_second_phase(&plan, &limits),
+            liveness: longest_second_phase(&plan, &limits, adversary),
             plan,
             outsiders,
             features,
@@ -261,9 +261,16 @@ fn draw_plan(seed: u64, size: Size, safety: u64, limits: &Limits, has: &impl Fn(
     if crowded { Plan { identities: 1, ..plan } } else { plan }
 }
 
+/// Message delays in which a request is answered, however they are distributed: a round of agreement has thirty or so,
+/// and there may be several.
+const DELAYS_PER_REQUEST: u64 = 400;
+
 /// The longest that the second phase may take, in microseconds.
-fn longest_second_phase(plan: &Plan, limits: &Limits) -> u64 {
+fn longest_second_phase(plan: &Plan, limits: &Limits, adversary: Option<Adversary>) -> u64 {
+    let is_slow = adversary == Some(Adversary::Asynchrony);
+    let slow = u64::from(is_slow) * Asynchrony::most(limits.view_timeout_max.0);
     TRANSFER
+        + slow * DELAYS_PER_REQUEST * (plan.requests_total() + 1)
         + 120 * limits.view_timeout_max.0
         + 4 * plan.requests_total() * limits.view_timeout.0
         + plan.strangers * longest_turn(limits)

@@ -1,6 +1,6 @@
 //! What all processes share: the time, the queue of things to come, the links between them, the trace and the checks.
 
-use crate::byzantine::{Echo, Sides, Tamper};
+use crate::byzantine::{Asynchrony, Echo, Sides, Tamper};
 use crate::checks::Checks;
 use crate::moments::Moments;
 use crate::network::{Network, PROCESSES_MAX, ProcessId};
@@ -111,6 +111,8 @@ pub struct Stage {
     pub tamper: Option<Tamper>,
     /// Who delivers frames again, if anybody does.
     pub echo: Option<Echo>,
+    /// Who delays frames beyond all time-outs from now on, if anybody does.
+    pub asynchrony: Option<Asynchrony>,
     /// Frames sent.
     pub frames: u64,
     /// What has been said that faults wait for.
@@ -142,6 +144,7 @@ impl Stage {
             sides,
             tamper: None,
             echo: None,
+            asynchrony: None,
             frames: 0,
             moments: Moments::default(),
             unsigned: Passes::default(),
@@ -229,8 +232,9 @@ impl Stage {
     }
 
     fn route(&mut self, from: ProcessId, sender: Principal, to: ProcessId, frame: &Bytes) {
+        let held = self.asynchrony.as_mut().map_or(0, |asynchrony| asynchrony.hold(from, to));
         for at in self.network.route(self.now, from, to, frame.len()).into_iter().flatten() {
-            self.plan(at, Occurrence::Frame { to, from: sender, frame: frame.clone() });
+            self.plan(at + held, Occurrence::Frame { to, from: sender, frame: frame.clone() });
         }
     }
 

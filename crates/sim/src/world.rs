@@ -2,7 +2,7 @@
 
 mod judgement;
 
-use crate::byzantine::{Acts, Adversary, ClientMind, Crowd, Echo, Sides, Tamper};
+use crate::byzantine::{Acts, Adversary, Asynchrony, ClientMind, Crowd, Echo, Sides, Tamper};
 use crate::caller::Caller;
 use crate::checks::{Checks, Event, Violation};
 use crate::evidence::Evidence;
@@ -411,6 +411,12 @@ impl World {
     /// The second phase: links, disks and correct replicas are well from now on; the liars are not.
     fn heal(&mut self) {
         self.stage.network.heal();
+        let mut delay = 0;
+        if self.scenario.adversary == Some(Adversary::Asynchrony) {
+            let timeout_max = self.scenario.limits.view_timeout_max.0;
+            delay = Asynchrony::most(timeout_max);
+            self.stage.asynchrony = Some(Asynchrony::new(Rng::stream(self.scenario.seed, "asynchrony"), timeout_max));
+        }
         self.stage.note(0, 9, || "the second phase begins".into());
         let outsiders = self.scenario.outsiders.clone();
         for node in &mut self.nodes {
@@ -424,6 +430,6 @@ impl World {
         for caller in &mut self.callers {
             caller.second_phase(&mut self.stage);
         }
-        self.stage.checks.see(self.stage.now, &Event::Healed);
+        self.stage.checks.see(self.stage.now, &Event::Healed { delay });
     }
 }

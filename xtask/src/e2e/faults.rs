@@ -31,6 +31,8 @@ struct Composition {
 }
 
 const ALIPH: Composition = Composition { protocol: "aliph", log: "e2e-aliph", fast: "chain" };
+/// It has no other part that it could fall back to.
+const RITAS: Composition = Composition { protocol: "ritas", log: "e2e-ritas", fast: "" };
 const RING: Composition = Composition { protocol: "ring", log: "e2e-ring", fast: "ring-fast" };
 /// Connections to each gateway, and writes under way on each.
 const CONNECTIONS: usize = 4;
@@ -54,6 +56,11 @@ pub(crate) fn aliph(binary: &Path) -> Result<String> {
 /// The same of Ring.
 pub(crate) fn ring(binary: &Path) -> Result<String> {
     run(binary, &RING)
+}
+
+/// The same of RITAS.
+pub(crate) fn ritas(binary: &Path) -> Result<String> {
+    run(binary, &RITAS)
 }
 
 fn run(binary: &Path, composition: &Composition) -> Result<String> {
@@ -115,6 +122,7 @@ fn run_all(cluster: &mut Cluster, fast: &str, writers: &Writers, attacker: &Path
     let switches = cluster.report(0)["switches"].as_u64().unwrap_or(0);
     let back: Vec<_> = back.iter().map(|time| format!("{:.1}", time.as_secs_f64())).collect();
     let back = back.join(", ");
+    let fast = if fast.is_empty() { "there" } else { fast };
     Ok(format!(
         "{before:.0}/s before the faults, {after:.0}/s after; {fast} again {back} s after each, the last of which was \
          a client's attack under redis-benchmark ({benchmark:.0}/s); {switches} switches"

@@ -29,12 +29,13 @@ use std::time::Duration;
 /// An end-to-end test of a binary; it returns what it measured, in words.
 type Test = fn(&Path) -> Result<String>;
 
-const TESTS: [(&str, Test); 9] = [
+const TESTS: [(&str, Test); 10] = [
     ("demo", demo::run),
     ("sql", sql::run),
     ("cluster", cluster::run),
     ("aliph", faults::aliph),
     ("ring", faults::ring),
+    ("ritas", faults::ritas),
     ("postgres", postgres::run),
     ("python", python::run),
     ("netns", netns::run),

@@ -1,5 +1,6 @@
 //! Real PostgreSQL clients against a real cluster: psql, psycopg, SQLAlchemy, node-postgres and pgbench, while one
-//! replica is down and then another lies; and pgbench under each of the protocols that order every read.
+//! replica is down and then another lies; and pgbench and psql under each of the protocols that order every read, with
+//! the same faults.
 //!
 //! What each of them does is in the folder beside this file, in its own language.
 
@@ -29,7 +30,7 @@ const BENCH: (u64, u64) = (5, 4);
 /// The same under each of the protocols that order every read.
 const SHORT_BENCH: (u64, u64) = (3, 2);
 /// Those protocols.
-const OTHERS: [&str; 2] = ["aliph", "ring"];
+const OTHERS: [&str; 3] = ["aliph", "ring", "ritas"];
 
 /// The whole story.
 pub(crate) fn run(binary: &Path) -> Result<String> {
@@ -58,12 +59,18 @@ pub(crate) fn run(binary: &Path) -> Result<String> {
     Ok(format!("psql, psycopg, SQLAlchemy, node-postgres; pgbench: pbft {bench}; {}", others.join("; ")))
 }
 
-/// Transfers under another protocol, which orders every read.
+/// Transfers under another protocol, which orders every read, and what psql reads and writes during faults.
 fn under(binary: &Path, protocol: &str, clients: &Clients) -> Result<String> {
     let arguments = ["demo", "--protocol", protocol, "--postgres", &clients.port];
     let mut demo = Conversation::start(LOG, &mut program(&binary.to_string_lossy(), &arguments))?;
     wait_until("the gateway answers", START_MAX, || clients.value("select 1").is_ok_and(|value| value == "1"))?;
     let bench = clients.bench(SHORT_BENCH)?;
+    ask(&mut demo, "kill 2", "killed")?;
+    clients.value("create table killed(n int); insert into killed values (1)")?;
+    ask(&mut demo, "restart 2", "running")?;
+    ask(&mut demo, "lie 3", "lying")?;
+    let kept = clients.value("select n from killed")?;
+    ensure(kept == "1", || format!("`{kept}` is read under {protocol} while a replica lies"))?;
     demo.say("quit")?;
     let status = demo.finish(ANSWER_MAX)?;
     ensure(status.success(), || format!("the demo of {protocol} ended with {status} although all went right"))?;

@@ -228,6 +228,8 @@ adversaries! {
     LopsidedStatements => "lopsided-statements", Replicas, OneOf(RITAS), InsteadOf(1500);
     /// A replica that speaks in RITAS about what is not there, or not yet, or no more (ritas-A5, ritas-A7, ritas-A8).
     FarStatements => "far-statements", Replicas, OneOf(RITAS), InsteadOf(1000);
+    /// A network that is slower than every timer, for good, and delays most whoever is ahead (ritas-A6).
+    Asynchrony => "asynchrony", Network, OneOf(RITAS), InsteadOf(50);
 }
 
 impl Adversary {

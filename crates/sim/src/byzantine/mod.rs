@@ -4,6 +4,7 @@
 mod abort_equivocation;
 mod adversary;
 mod anatomy;
+mod asynchrony;
 mod behaviour;
 mod bogus_proof;
 mod cast;
@@ -68,6 +69,7 @@ mod wrong_reply;
 
 pub use adversary::{Adversary, Needs};
 pub use anatomy::{Anatomy, Shape, Span};
+pub use asynchrony::Asynchrony;
 pub use behaviour::{Behaviour, ClientBehaviour};
 pub use cast::Cast;
 pub use choice::Choice;

@@ -60,6 +60,7 @@ pub(super) fn behaviour(adversary: Adversary, rng: &mut Rng) -> Option<Box<dyn B
         | Adversary::PartialMacs
         | Adversary::Tamper
         | Adversary::Echo
+        | Adversary::Asynchrony
         | Adversary::ManySessions
         | Adversary::OddClient
         | Adversary::OddPaths

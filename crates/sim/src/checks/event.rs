@@ -53,7 +53,10 @@ pub enum Event<'a> {
     /// A call ended, with `None` if nobody knows whether it was executed.
     Answered(u64, Option<Answer>),
     /// The second phase begins: from here on there must be progress.
-    Healed,
+    Healed {
+        /// How much longer a frame takes at most than it would on a good network, in microseconds.
+        delay: u64,
+    },
 }
 
 /// A property that did not hold.

@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A state counts as a livelock when it was seen this often, and this many of the longest view time-outs went by.
 const VISITS_MAX: u64 = 200;
 const TIMEOUTS_MAX: u64 = 60;
+/// Where frames take longer than any time-out: so many of the longest such delays as well.
+const DELAYS_MAX: u64 = 100;
 
 /// What a replica is doing: view (relative), executed (relative), whether it changes view, whether requests wait.
 type Abstract = Vec<(ReplicaId, u64, u64, bool, bool)>;
@@ -67,8 +69,9 @@ impl Check for Lasso {
         match event {
             Event::Invoked { call, .. } | Event::AskedAgain(call) => drop(self.open.insert(*call)),
             Event::Answered(call, _) => drop(self.open.remove(call)),
-            Event::Healed => {
+            Event::Healed { delay } => {
                 self.healed = true;
+                self.patience += DELAYS_MAX * delay;
                 self.progress = (at, 0);
             }
             Event::Reported(replica, report) if self.healed => {

@@ -131,10 +131,11 @@ impl World {
         for of_one in self.nodes.iter().map(Node::acts).chain(self.callers.iter().map(Caller::acts)) {
             byzantine::add_acts(&mut acts, &of_one);
         }
-        let Stage { tamper, echo, sides, .. } = &self.stage;
+        let Stage { tamper, echo, asynchrony, sides, .. } = &self.stage;
         let of_links = [
             (Adversary::Tamper, tamper.as_ref().map_or(0, |tamper| tamper.acts)),
             (Adversary::Echo, echo.as_ref().map_or(0, |echo| echo.acts)),
+            (Adversary::Asynchrony, asynchrony.as_ref().map_or(0, |asynchrony| asynchrony.acts)),
             (Adversary::Twins, sides.acts),
         ];
         acts.extend(of_links.into_iter().filter(|(_, acts)| *acts > 0).map(|(who, acts)| (who.label(), acts)));

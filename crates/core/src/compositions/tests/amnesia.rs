@@ -1,7 +1,7 @@
 //! Replicas that lose their logs (rule A, abs-S13). [`super::run`] says what is checked in every run: among that, that
 //! no replica ever reports an instance in two ways.
 
-use super::conformance::{protocols, trouble};
+use super::conformance::{protocols, protocols_but_ritas, trouble};
 use super::run::Run;
 use crate::cluster::{ClientAuth, Cluster, Limits};
 use crate::ids::InstanceId;
@@ -37,13 +37,6 @@ const PROMISES: [&str; 22] = [
     "NEW-VIEW",
     "CHECKPOINT",
 ];
-
-/// All that leave a replica that lost its log silent for as long as nobody asks for anything. RITAS sees to it that
-/// rounds follow (Order 10), and that replica speaks again: `ritas/order/tests.rs`.
-fn patient_protocols() -> impl Iterator<Item = Protocol> {
-    let is_patient = |protocol: &Protocol| !protocol.schedule().parts().contains(&Part::Backup(Order::Ritas));
-    protocols().into_iter().filter(is_patient)
-}
 
 /// The instances in which a replica has promised anything. The end of a Backup is no promise: it is the same for all.
 fn speaks_in(run: &Run, id: u8) -> Vec<u64> {
@@ -91,10 +84,11 @@ fn work_until(run: &mut Run, instance: u64) {
 }
 
 /// Rule A: wherever the others are when it comes back, it says nothing there nor in the next instance, and takes part
-/// in the one after that.
+/// in the one after that. RITAS sees to it that rounds follow (Order 10), and that replica speaks again within a
+/// Backup: `ritas/order/tests.rs`.
 #[test]
 fn a_replica_that_lost_its_log_says_nothing_where_it_may_have_spoken() {
-    for protocol in patient_protocols() {
+    for protocol in protocols_but_ritas() {
         for reached in 1..=4 {
             let mut run = Run::new(protocol, 4, 1, reached);
             work_until(&mut run, reached);
@@ -155,7 +149,7 @@ fn nor_where_it_was_before_all_others() {
 /// state that was fetched.
 #[test]
 fn a_restart_does_not_end_the_silence() {
-    for protocol in patient_protocols() {
+    for protocol in protocols_but_ritas() {
         for reached in 2..=4 {
             let mut run = Run::new(protocol, 4, 1, 9);
             work_until(&mut run, reached);

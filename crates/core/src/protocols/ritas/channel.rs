@@ -25,10 +25,9 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 impl Stack {
-    /// Channel 1. What is to be sent to each other process; nothing if all is finished, unless it is known that others
-    /// have come further.
-    pub fn tick(&mut self, scope: &mut Scope<'_>, is_behind: bool) -> Vec<(ReplicaId, Summary)> {
-        let mut waits = is_behind;
+    /// Channel 1. What is to be sent to each other process; nothing if all is finished, but `anyway`.
+    pub fn tick(&mut self, scope: &mut Scope<'_>, anyway: bool) -> Vec<(ReplicaId, Summary)> {
+        let mut waits = anyway;
         for (at, instance) in &mut self.instances {
             let broadcast = match instance {
                 Instance::Echo(echo) => Some(&mut echo.echoes),

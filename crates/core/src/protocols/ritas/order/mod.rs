@@ -18,8 +18,8 @@
 //! * Order 5. No round begins that could deliver a batch beyond the window above the last stable checkpoint.
 //! * Order 6. What led to a stable checkpoint is forgotten. Who has not come there is given the proof, and fetches the
 //!   state, which says where its atomic broadcast stands ([`crate::batch::Ordered::standing`]).
-//! * Order 7. A replica says on a timer what it lacks ([`super::channel`]); now and then also if it lacks nothing, so
-//!   that who has missed everything learns of it.
+//! * Order 7. A replica that has come to nothing new says on a timer what it has heard ([`super::channel`]), after a
+//!   while more seldom; also if it lacks nothing, so that who has missed everything learns of it.
 //! * Order 8 to 10. A replica that lost its log: `amnesia.rs`.
 //!
 //! # Why it is safe

@@ -89,9 +89,9 @@ pub struct Ritas {
     pub(super) logged_stable: Option<Certificate<Checkpoint>>,
     /// Whether no INIT was delivered yet.
     pub(super) awaits_init: bool,
-    /// A round that somebody says it has come to, if this replica has not.
-    pub(super) ahead: u64,
-    pub(super) idle_intervals: u32,
+    /// Whether it has said anything new since it last looked, and for how many intervals it has not.
+    pub(super) has_moved: bool,
+    pub(super) still_intervals: u32,
     pub(super) silence: Option<Silence>,
     pub(super) abstention: Option<Abstention>,
     /// Whether somebody who lost its log waits for rounds.
@@ -173,8 +173,8 @@ impl TotalOrder for Ritas {
             logged_stable: None,
             // (abs-L3).
             awaits_init: number > InstanceId(1),
-            ahead: 0,
-            idle_intervals: 0,
+            has_moved: false,
+            still_intervals: 0,
             silence: None,
             abstention: None,
             owes_round: false,

@@ -16,9 +16,12 @@ use crate::wire::FRAME_BYTES_MAX;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// How many intervals without any need to speak pass before a replica says what it has all the same: somebody who
-/// missed the last batch before an idle time learns of it.
-const HEARTBEAT_INTERVALS: u32 = 5;
+/// While this replica comes to nothing new it says what it lacks in each of so many intervals, because frames may be
+/// lost; after that more and more seldom, until it is every [`SELDOM`]th, because on a slow link answers that come
+/// faster than they travel would only queue up. It does so also if it lacks nothing: somebody who missed the last batch
+/// before an idle time learns of it.
+const OFTEN: u32 = 4;
+const SELDOM: u32 = 64;
 
 /// Bytes of values from which on no more statements go into a message.
 const MESSAGE_BYTES: usize = FRAME_BYTES_MAX / 8;
@@ -30,6 +33,7 @@ impl Ritas {
             match effect {
                 Effect::Say(said) => {
                     if said.statement.binds() {
+                        self.has_moved = true;
                         context.push(OrderEffect::Persist(RitasRecord::Said(Box::new(said.clone()))));
                     }
                     self.said.push(said);
@@ -59,15 +63,14 @@ impl Ritas {
         self.pool.forget(context.is_over);
         self.vouch_for_arrived(context);
         self.ask_what_is_forgotten(context);
-        self.idle_intervals += 1;
-        let is_due = self.idle_intervals >= HEARTBEAT_INTERVALS;
-        let is_behind = is_due || self.ahead > self.round() || self.awaits_init || context.is_fetching;
-        let summaries = with_stack!(self, context.me, context.steps, |stack, scope| stack.tick(scope, is_behind));
-        self.persist(context);
-        if !summaries.is_empty() {
-            context.step("Order 7");
-            self.idle_intervals = 0;
+        self.still_intervals = if core::mem::take(&mut self.has_moved) { 0 } else { self.still_intervals + 1 };
+        let still = self.still_intervals;
+        if still == 0 || still > OFTEN && !still.is_power_of_two() && !still.is_multiple_of(SELDOM) {
+            return self.persist(context);
         }
+        let summaries = with_stack!(self, context.me, context.steps, |stack, scope| stack.tick(scope, true));
+        self.persist(context);
+        context.step("Order 7");
         for (to, summary) in summaries {
             let progress = Progress { summary, stable: self.low_water_mark() };
             context.push(OrderEffect::Send(to, RitasMessage::Progress(progress)));
@@ -76,7 +79,6 @@ impl Ritas {
 
     /// Order 6 and 7. Another replica says what it has come to.
     pub(super) fn on_progress(&mut self, context: &mut Ctx<'_>, from: ReplicaId, progress: &Progress) {
-        self.ahead = self.ahead.max(progress.summary.round);
         if progress.stable < self.low_water_mark() {
             context.push(OrderEffect::Send(from, RitasMessage::Stable(Box::new(self.stable.claim()))));
         }

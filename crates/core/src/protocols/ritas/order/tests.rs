@@ -25,7 +25,7 @@ fn net_of(protocol: &str, n: usize, clients: u32) -> Net<Counter> {
 fn ask(net: &mut Net<Counter>, sum: &mut u64, count: u64) {
     for _ in 0..count {
         *sum += 1;
-        assert_eq!(net.add_within(60, 0, 1), done(*sum));
+        assert_eq!(net.add_within(100, 0, 1), done(*sum));
     }
 }
 
