@@ -3,11 +3,10 @@
 use super::super::atomic_broadcast::Standing;
 use super::super::message::Value;
 use super::super::path::Id;
-use super::super::scope::Scope;
 use super::super::stack::Outcome;
 use super::payload::{Payload, vouch};
 use super::record::{Delivered, RitasRecord};
-use super::replica::{Arrived, Ctx, PAYLOADS_IN_FLIGHT, Ritas, root, with_stack};
+use super::replica::{Arrived, Ctx, PAYLOADS_IN_FLIGHT, Ritas, root};
 use crate::auth::Certificate;
 use crate::batch::{Batch, Entry, Ordered};
 use crate::checkpoint::{Checkpoint, Evidence};
@@ -61,7 +60,7 @@ impl Ritas {
         let seed = context.keyring.seed(&(self.instance, (self.round(), self.delivered)).to_bytes());
         let payload = Payload { time: context.now, seed, requests };
         let value = Value(Bytes::from(payload.to_bytes()));
-        let outcomes = with_stack!(self, context.me, context.steps, |stack, scope| stack.order(scope, root(), value));
+        let outcomes = self.act(context.me, context.steps, |stack, scope| stack.order(scope, root(), value));
         self.learn(context, outcomes.expect("fewer are on their way than the window has"));
     }
 
@@ -113,7 +112,7 @@ impl Ritas {
         }
         context.step("Order 3");
         arrived.is_listed = true;
-        let outcomes = with_stack!(self, context.me, context.steps, |stack, scope| stack.vouch(scope, root(), id));
+        let outcomes = self.act(context.me, context.steps, |stack, scope| stack.vouch(scope, root(), id));
         self.learn(context, outcomes);
     }
 
@@ -181,7 +180,7 @@ impl Ritas {
             return;
         }
         context.step("Order 5");
-        let outcomes = with_stack!(self, context.me, context.steps, |stack, scope| stack.hold(scope, root(), is_far));
+        let outcomes = self.act(context.me, context.steps, |stack, scope| stack.hold(scope, root(), is_far));
         self.learn(context, outcomes);
     }
 
@@ -198,9 +197,8 @@ impl Ritas {
         let standing = self.batches.get(&low).map(|delivered| delivered.standing.clone());
         self.batches = self.batches.split_off(&low.next());
         if let Some(standing) = standing {
-            let outcomes = with_stack!(self, context.me, context.steps, |stack, scope| {
-                stack.forget_before(scope, root(), &standing)
-            });
+            let outcomes =
+                self.act(context.me, context.steps, |stack, scope| stack.forget_before(scope, root(), &standing));
             self.learn(context, outcomes);
         }
     }
@@ -210,7 +208,7 @@ impl Ritas {
         context.step("Order 6");
         self.ordered.clear();
         self.arrived.retain(|id, _| !standing.has(*id));
-        let outcomes = with_stack!(self, context.me, context.steps, |stack, scope| {
+        let outcomes = self.act(context.me, context.steps, |stack, scope| {
             let mut outcomes = stack.resume_at(scope, root(), standing.clone());
             outcomes.extend(stack.forget_before(scope, root(), &standing));
             outcomes

@@ -15,6 +15,7 @@ use crate::checkpoint::{Checkpoint, Evidence};
 use crate::cluster::Cluster;
 use crate::digest::Digest;
 use crate::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
+use crate::machine::StepsTaken;
 use crate::message::Request;
 use crate::notice::Report;
 use crate::protocols::pool::Pool;
@@ -103,24 +104,18 @@ pub(super) fn root() -> Path {
     Path::root(Layer::Atomic, 0)
 }
 
-/// Lets the stack act, with its surroundings.
-macro_rules! with_stack {
-    ($self:ident, $me:expr, $steps:expr, |$stack:ident, $scope:ident| $act:expr) => {{
-        let Ritas { stack: $stack, effects, silence, replicas, .. } = &mut *$self;
-        let $scope = &mut Scope {
-            replicas: *replicas,
-            me: $me,
-            repeats: false,
-            silence: silence.as_ref(),
-            out: effects,
-            steps: $steps,
-        };
-        $act
-    }};
-}
-pub(super) use with_stack;
-
 impl Ritas {
+    /// Lets the stack act, with its surroundings.
+    pub(super) fn act<T>(
+        &mut self,
+        me: ReplicaId,
+        steps: &mut StepsTaken,
+        act: impl FnOnce(&mut Stack, &mut Scope<'_>) -> T,
+    ) -> T {
+        let (replicas, silence, out) = (self.replicas, self.silence.as_ref(), &mut self.effects);
+        act(&mut self.stack, &mut Scope { replicas, me, repeats: false, silence, out, steps })
+    }
+
     /// A batch is never longer than one of PBFT may be, whose bounds are those of a payload.
     pub(super) fn variant(cluster: &Cluster) -> Variant {
         let round_bytes_max = usize::try_from(Batch::bytes_max(cluster)).unwrap_or(usize::MAX);
@@ -221,8 +216,7 @@ impl TotalOrder for Ritas {
         match message {
             RitasMessage::Said(Statements(said)) => {
                 for said in said {
-                    let outcomes =
-                        with_stack!(self, context.me, context.steps, |stack, scope| stack.hear(scope, from, said));
+                    let outcomes = self.act(context.me, context.steps, |stack, scope| stack.hear(scope, from, said));
                     self.learn(context, outcomes);
                 }
             }

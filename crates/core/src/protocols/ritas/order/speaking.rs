@@ -1,10 +1,11 @@
 //! What is written down, what is said, what is said again, and what is found after a crash: Order 7.
 
 use super::super::message::Said;
-use super::super::scope::{Effect, Scope};
+use super::super::scope::Effect;
+use super::super::stack::Stack;
 use super::message::{Progress, RitasMessage, STATEMENTS_MAX, Statements};
 use super::record::{Over, RitasRecord, RitasTimer};
-use super::replica::{Ctx, Ritas, root, with_stack};
+use super::replica::{Ctx, Ritas, root};
 use crate::auth::{Certificate, Claimed};
 use crate::checkpoint::Checkpoint;
 use crate::cluster::Cluster;
@@ -68,7 +69,7 @@ impl Ritas {
         if still == 0 || still > OFTEN && !still.is_power_of_two() && !still.is_multiple_of(SELDOM) {
             return self.persist(context);
         }
-        let summaries = with_stack!(self, context.me, context.steps, |stack, scope| stack.tick(scope, true));
+        let summaries = self.act(context.me, context.steps, |stack, scope| stack.tick(scope, true));
         self.persist(context);
         context.step("Order 7");
         for (to, summary) in summaries {
@@ -83,7 +84,7 @@ impl Ritas {
             context.push(OrderEffect::Send(from, RitasMessage::Stable(Box::new(self.stable.claim()))));
         }
         context.push(OrderEffect::VoteAgain(from, progress.stable.max(self.low_water_mark())));
-        with_stack!(self, context.me, context.steps, |stack, scope| stack.on_summary(scope, from, &progress.summary));
+        self.act(context.me, context.steps, |stack, scope| stack.on_summary(scope, from, &progress.summary));
         self.persist(context);
     }
 
@@ -109,7 +110,7 @@ impl Ritas {
         self.stack.set_variant(Self::variant(cluster));
         if let Some(standing) = self.begins_at.take() {
             let steps = &mut StepsTaken::default();
-            let outcomes = with_stack!(self, me, steps, |stack, scope| stack.resume_at(scope, root(), standing));
+            let outcomes = self.act(me, steps, |stack, scope| stack.resume_at(scope, root(), standing));
             assert!(outcomes.is_empty() && self.effects.is_empty(), "nothing was said before the log is replayed");
         }
     }
@@ -119,19 +120,18 @@ impl Ritas {
         let steps = &mut StepsTaken::default();
         match record {
             RitasRecord::Said(said) => {
-                with_stack!(self, me, steps, |stack, scope| stack.replay(scope, *said));
+                self.act(me, steps, |stack, scope| stack.replay(scope, *said));
             }
             RitasRecord::Over(over) => {
                 let Over { path, value } = *over;
-                with_stack!(self, me, steps, |stack, scope| stack.replay_over(scope, path, value));
+                self.act(me, steps, |stack, scope| stack.replay_over(scope, path, value));
             }
             RitasRecord::Delivered(delivered) => {
                 // A snapshot's records say again what older segments, if they are still there, have said.
                 if delivered.sequence == self.last_logged().next() {
                     let standing = delivered.standing.clone();
                     self.batches.insert(delivered.sequence, delivered);
-                    let outcomes =
-                        with_stack!(self, me, steps, |stack, scope| stack.resume_at(scope, root(), standing));
+                    let outcomes = self.act(me, steps, |stack, scope| stack.resume_at(scope, root(), standing));
                     assert!(outcomes.is_empty(), "what was decided is found when all is replayed");
                 }
             }
@@ -151,7 +151,7 @@ impl Ritas {
         let restored = self.delivered;
         self.delivered = self.last_logged();
         self.deliver_again(context, restored);
-        let outcomes = with_stack!(self, context.me, context.steps, |stack, scope| stack.resume(scope));
+        let outcomes = self.act(context.me, context.steps, Stack::resume);
         self.learn(context, outcomes);
         // What the log proves to be stable: to be taken up if it is executed again, to be fetched if it is not.
         let proofs: Vec<_> = self.logged_stable.take().into_iter().chain(self.stable.certificate().cloned()).collect();
