@@ -2,7 +2,7 @@
 
 use super::bundle;
 use crate::auth::{Authenticator, Keyring, Tag, TreeSignature};
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Limits};
 use crate::digest::{Digest, Domain};
 use crate::ids::{ClientId, IdentityId, InstanceId, Principal, Timestamp};
 use crate::joining::{CONTROL_SESSION, Credential, Join};
@@ -129,6 +129,12 @@ const fn form(read_only: bool) -> Form {
 }
 
 impl Request {
+    /// Whether a request of this kind may be ordered in an instance, whoever's it is.
+    pub(crate) fn may_be_ordered(&self, limits: &Limits, instance: InstanceId) -> bool {
+        let is_sized = self.operation.len() <= limits.operation_bytes_max || self.is_system();
+        self.instance == instance && !self.read_only && is_sized
+    }
+
     /// A request without proof yet.
     pub fn new(
         instance: InstanceId,

@@ -3,7 +3,7 @@
 //! [`super::backup::Backup`] wraps any of them: it authenticates and deduplicates requests, executes what is
 //! delivered, answers clients, takes checkpoints and transfers state. The order only orders.
 
-use crate::auth::{Certificate, Keyring};
+use crate::auth::{Certificate, Claimed, Keyring};
 use crate::batch::Ordered;
 use crate::checkpoint::{Checkpoint, Evidence};
 use crate::cluster::Cluster;
@@ -108,6 +108,19 @@ impl<O: TotalOrder> Context<'_, O> {
     /// Counts something that was not accepted.
     pub fn reject(&mut self, from: ReplicaId, reason: Rejection) {
         self.push(OrderEffect::Reject(from, reason));
+    }
+
+    /// Somebody shows that a checkpoint of this instance is stable, by so many signatures. One at or below `known` is
+    /// no news.
+    pub fn prove(&mut self, from: ReplicaId, shown: Claimed<Certificate<Checkpoint>>, known: Sequence, enough: usize) {
+        if shown.claims().sequence <= known {
+            return;
+        }
+        let here = Some(shown).filter(|shown| shown.claims().instance == self.instance);
+        match here.and_then(|shown| self.keyring.verify_certificate(shown, enough)) {
+            Some(certificate) => self.push(OrderEffect::Deliver(Delivery::Proved(certificate))),
+            None => self.reject(from, Rejection::BadCertificate),
+        }
     }
 }
 

@@ -17,7 +17,7 @@ impl Pbft {
         let well_formed = batch.entries().iter().all(|entry| {
             let is_big = entry.length() > limits.inline_bytes_max;
             is_big == entry.reference().is_some()
-                && entry.inline().is_none_or(|request| may_be_ordered(context, request))
+                && entry.inline().is_none_or(|request| request.may_be_ordered(limits, context.instance))
         });
         let distinct = are_of_distinct_clients(batch.entries().iter().filter_map(Entry::inline));
         let sized = batch.entries().len() <= limits.batch_requests_max
@@ -67,10 +67,4 @@ pub(super) fn is_valid<'a>(
     mut requests: impl Iterator<Item = &'a Request>,
 ) -> bool {
     requests.all(|request| (context.validate)(proposal, request))
-}
-
-/// Whether a request of this kind may stand in a batch, whoever's it is.
-pub(super) fn may_be_ordered(context: &Ctx<'_>, request: &Request) -> bool {
-    let is_sized = request.operation.len() <= context.cluster.limits.operation_bytes_max || request.is_system();
-    request.instance == context.instance && !request.read_only && is_sized
 }

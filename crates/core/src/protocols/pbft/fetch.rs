@@ -1,6 +1,5 @@
 //! Batches and bodies that are not at hand: what PBFT 4 and 6 need, and how it is fetched by digest (pbft-F22).
 
-use super::check::may_be_ordered;
 use super::message::{PbftMessage, Position};
 use super::replica::{Ctx, Pbft};
 use crate::batch::{Batch, Reference};
@@ -140,7 +139,7 @@ impl Pbft {
         if request.instance != context.instance {
             return context.reject(from, Rejection::WrongInstance);
         }
-        if !may_be_ordered(context, &request) {
+        if !request.may_be_ordered(&context.cluster.limits, context.instance) {
             return context.reject(from, Rejection::BadBatch);
         }
         let digest = request.digest();

@@ -15,8 +15,7 @@ use crate::message::Request;
 use crate::notice::Report;
 use crate::protocols::aardvark::Watch;
 use crate::protocols::pool::Pool;
-use crate::protocols::total_order::{Context, Delivery, OrderEffect, TotalOrder};
-use crate::rejection::Rejection;
+use crate::protocols::total_order::{Context, OrderEffect, TotalOrder};
 use crate::replicas::{ReplicaSet, Replicas};
 use crate::schedule::{Order, Part, Specification};
 use crate::time::Instant;
@@ -421,15 +420,7 @@ impl Pbft {
 
     /// Somebody has a stable checkpoint that may be ahead of ours.
     fn on_stable(&mut self, context: &mut Ctx<'_>, from: ReplicaId, shown: Claimed<Certificate<Checkpoint>>) {
-        if shown.claims().sequence <= self.low_water_mark() {
-            return;
-        }
-        let here = Some(shown).filter(|shown| shown.claims().instance == context.instance);
-        let checked = here.and_then(|shown| context.keyring.verify_certificate(shown, self.replicas.strong()));
-        let Some(certificate) = checked else {
-            return context.reject(from, Rejection::BadCertificate);
-        };
-        context.push(OrderEffect::Deliver(Delivery::Proved(certificate)));
+        context.prove(from, shown, self.low_water_mark(), self.replicas.strong());
     }
 
     /// Somebody knows this batch to be decided. f+1 who say so include a correct one (pbft-F21): a replica that the

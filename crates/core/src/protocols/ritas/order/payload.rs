@@ -39,12 +39,8 @@ impl Payload {
     /// by a signature, which convinces everybody alike. Every correct replica comes to the same answer.
     pub(super) fn is_sound(&mut self, cluster: &Cluster, keyring: &Keyring, instance: InstanceId) -> bool {
         let limits = &cluster.limits;
-        let may_be_ordered = |request: &Request| {
-            let is_sized = request.operation.len() <= limits.operation_bytes_max || request.is_system();
-            request.instance == instance && !request.read_only && is_sized
-        };
         self.requests.len() <= limits.batch_requests_max
-            && self.requests.iter().all(may_be_ordered)
+            && self.requests.iter().all(|request| request.may_be_ordered(limits, instance))
             && are_of_distinct_clients(self.requests.iter())
             && {
                 vouch(cluster, keyring, &mut self.requests);

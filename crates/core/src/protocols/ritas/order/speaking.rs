@@ -12,7 +12,6 @@ use crate::cluster::Cluster;
 use crate::ids::{ReplicaId, Sequence};
 use crate::machine::StepsTaken;
 use crate::protocols::total_order::{Delivery, OrderEffect};
-use crate::rejection::Rejection;
 use crate::wire::FRAME_BYTES_MAX;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -67,7 +66,7 @@ impl Ritas {
         self.still_intervals = if core::mem::take(&mut self.has_moved) { 0 } else { self.still_intervals + 1 };
         let still = self.still_intervals;
         if still == 0 || still > OFTEN && !still.is_power_of_two() && !still.is_multiple_of(SELDOM) {
-            return self.persist(context);
+            return;
         }
         let summaries = self.act(context.me, context.steps, |stack, scope| stack.tick(scope, true));
         self.persist(context);
@@ -90,15 +89,7 @@ impl Ritas {
 
     /// Order 6. Somebody proves that a checkpoint is stable.
     pub(super) fn on_stable(&self, context: &mut Ctx<'_>, from: ReplicaId, shown: Claimed<Certificate<Checkpoint>>) {
-        if shown.claims().sequence <= self.low_water_mark() {
-            return;
-        }
-        let here = Some(shown).filter(|shown| shown.claims().instance == context.instance);
-        let checked = here.and_then(|shown| context.keyring.verify_certificate(shown, self.replicas.strong()));
-        let Some(certificate) = checked else {
-            return context.reject(from, Rejection::BadCertificate);
-        };
-        context.push(OrderEffect::Deliver(Delivery::Proved(certificate)));
+        context.prove(from, shown, self.low_water_mark(), self.replicas.strong());
     }
 
     /// Makes the stack, where the state says that it stands.
@@ -162,8 +153,7 @@ impl Ritas {
 
     /// What recreates this state above the stable checkpoint.
     pub(super) fn records_above_stable(&self, me: ReplicaId) -> Vec<RitasRecord> {
-        let abstain = self.abstention.is_some() || self.silence.is_some();
-        let abstain = abstain.then(|| RitasRecord::Abstain(self.silence_if_known()));
+        let abstain = self.silence.is_some().then(|| RitasRecord::Abstain(self.silence_if_known()));
         let over = self.stack.own_decisions(me).into_iter();
         let over = over.map(|(path, value)| RitasRecord::Over(Box::new(Over { path, value })));
         let said = self.stack.own_statements(me).into_iter().map(|said| RitasRecord::Said(Box::new(said)));
