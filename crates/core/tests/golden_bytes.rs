@@ -29,8 +29,9 @@ use bezant_core::protocols::ring_fast::{
 };
 use bezant_core::protocols::ring_resilient::{self, Commit, Order, Resilient, ResilientMessage, ResilientRecord};
 use bezant_core::protocols::ritas::message::{Heard, Said, Statement, Summary, Value, Word};
-use bezant_core::protocols::ritas::order::{Agreement, Progress, RitasMessage, Statements, Whereabouts};
+use bezant_core::protocols::ritas::order::{Agreement, Progress, RitasMessage, Whereabouts};
 use bezant_core::protocols::ritas::path::{Layer, Path};
+use bezant_core::protocols::ritas::statements::Statements;
 use bezant_core::protocols::speculative::{Certain, Response};
 use bezant_core::protocols::zlight;
 use bezant_core::registry::{InstanceRecord, LogRecord, Message};

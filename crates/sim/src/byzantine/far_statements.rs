@@ -2,10 +2,11 @@
 //! nobody, or none that could be; and about instances that are, as of somebody else.
 
 use super::{Behaviour, Liar, two_faced};
-use bezant_core::ids::{InstanceId, Principal, Sequence};
+use bezant_core::ids::{InstanceId, Sequence};
 use bezant_core::protocols::ritas::message::{Heard, Said, Statement, Summary, Value, Word};
-use bezant_core::protocols::ritas::order::{Agreement, Progress, RitasMessage, Statements, Whereabouts};
+use bezant_core::protocols::ritas::order::{Agreement, Progress, RitasMessage, Whereabouts};
 use bezant_core::protocols::ritas::path::{NUMBER_MAX, Path};
+use bezant_core::protocols::ritas::statements::Statements;
 use bezant_core::registry::{Incoming, Message};
 use bezant_core::time::Instant;
 use bytes::Bytes;
@@ -61,10 +62,6 @@ fn invent(liar: &mut Liar<'_>, last: &Said) -> Said {
     Said { path, statement }
 }
 
-fn say(liar: &mut Liar<'_>, to: Principal, instance: InstanceId, message: RitasMessage) {
-    liar.say(to, &Message::Agreement(Agreement { instance, message }));
-}
-
 impl Behaviour for FarStatements {
     fn receive(&mut self, _liar: &mut Liar<'_>, incoming: &Incoming) -> bool {
         if let Message::Agreement(Agreement { instance, message: RitasMessage::Said(Statements(said)) }) =
@@ -79,7 +76,7 @@ impl Behaviour for FarStatements {
         let Some((instance, last)) = self.last.clone() else { return };
         for to in liar.others() {
             let said = (0..BURST).map(|_| invent(liar, &last)).collect();
-            say(liar, to, instance, RitasMessage::Said(Statements(said)));
+            liar.agree(to, instance, RitasMessage::Said(Statements(said)));
             let far = *liar.rng.pick(&[0, 1, 3, 1 << 16, u64::MAX]);
             let message = match liar.rng.below(4) {
                 0 => {
@@ -92,7 +89,7 @@ impl Behaviour for FarStatements {
                 1 => RitasMessage::Lost(Instant(far)),
                 _ => RitasMessage::Round(Whereabouts { question: Instant(far), round: far }),
             };
-            say(liar, to, instance, message);
+            liar.agree(to, instance, message);
         }
     }
 }

@@ -6,6 +6,7 @@ use bezant_core::auth::Keyring;
 use bezant_core::cluster::Cluster;
 use bezant_core::ids::{InstanceId, Principal, ReplicaId};
 use bezant_core::protocols::pbft::{Ordering, PbftMessage};
+use bezant_core::protocols::ritas::order::{Agreement, RitasMessage};
 use bezant_core::registry::Message;
 use bezant_core::wire::Wire;
 use std::collections::BTreeSet;
@@ -67,6 +68,11 @@ impl<'a> Liar<'a> {
     /// Says something of PBFT.
     pub fn order(&mut self, to: Principal, instance: InstanceId, message: PbftMessage) {
         self.say(to, &Message::Ordering(Ordering { instance, message }));
+    }
+
+    /// Says something of RITAS.
+    pub fn agree(&mut self, to: Principal, instance: InstanceId, message: RitasMessage) {
+        self.say(to, &Message::Agreement(Agreement { instance, message }));
     }
 
     /// The other replicas.

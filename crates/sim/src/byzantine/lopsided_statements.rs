@@ -5,8 +5,9 @@ use super::{Behaviour, Liar};
 use crate::rng::Rng;
 use bezant_core::ids::Principal;
 use bezant_core::protocols::ritas::message::{Said, Statement};
-use bezant_core::protocols::ritas::order::{Agreement, RitasMessage, Statements};
+use bezant_core::protocols::ritas::order::{Agreement, RitasMessage};
 use bezant_core::protocols::ritas::path::{Layer, Path};
+use bezant_core::protocols::ritas::statements::Statements;
 use bezant_core::registry::Message;
 use std::collections::BTreeMap;
 
@@ -74,8 +75,7 @@ impl Behaviour for LopsidedStatements {
             }
         }
         if !told.is_empty() {
-            let message = RitasMessage::Said(Statements(told));
-            liar.say(to, &Message::Agreement(Agreement { instance: *instance, message }));
+            liar.agree(to, *instance, RitasMessage::Said(Statements(told)));
         }
     }
 }

@@ -1,11 +1,13 @@
-//! Statements of RITAS that differ from receiver to receiver (ritas-A1, ritas-A4, ritas-A5).
+//! Two stories about one instance of RITAS, and each receiver hears one of them (ritas-A1, ritas-A4, ritas-A5). A story
+//! is told to its end: whoever hears a second value as INITIAL hears the ECHO, the READY and the body that go with it.
 
 use super::{Behaviour, Liar};
 use crate::rng::Rng;
 use bezant_core::ids::Principal;
 use bezant_core::protocols::ritas::message::{Said, Statement, Value, Word};
-use bezant_core::protocols::ritas::order::{Agreement, RitasMessage, Statements};
+use bezant_core::protocols::ritas::order::{Agreement, RitasMessage};
 use bezant_core::protocols::ritas::path::{Layer, Path};
+use bezant_core::protocols::ritas::statements::Statements;
 use bezant_core::registry::{Incoming, Message};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -16,26 +18,41 @@ pub(super) struct TwoFaced {
     second: u64,
     /// Instances about which it tells two stories, per mille.
     often: u64,
-    /// Whether it tells two about this one.
-    about: BTreeMap<Path, bool>,
-    /// What others have broadcast: it says that it was something else.
-    heard: BTreeMap<Path, Value>,
+    /// What the second story has for the value of each instance; nothing where it tells one story.
+    stories: BTreeMap<Path, Option<Value>>,
 }
 
-/// Instances of which it remembers what it has decided to say.
-const REMEMBERED_MAX: usize = 4_000;
+/// Instances whose stories it remembers.
+const REMEMBERED_MAX: usize = 8_000;
 
 impl TwoFaced {
     pub(super) const fn new(rng: &mut Rng) -> Self {
-        Self { second: rng.next(), often: rng.between(100, 1000), about: BTreeMap::new(), heard: BTreeMap::new() }
+        Self { second: rng.next(), often: rng.between(100, 1000), stories: BTreeMap::new() }
     }
 
-    fn lies_about(&mut self, rng: &mut Rng, path: Path) -> bool {
-        if self.about.len() > REMEMBERED_MAX {
-            self.about.clear();
+    /// Makes the second story of an instance whose value it learns.
+    fn learn(&mut self, rng: &mut Rng, path: Path, value: &Value) {
+        if self.stories.len() > REMEMBERED_MAX {
+            self.stories.clear();
         }
         let often = self.often;
-        *self.about.entry(path).or_insert_with(|| rng.per_mille(often))
+        self.stories.entry(path).or_insert_with(|| rng.per_mille(often).then(|| other(rng, path, value)));
+    }
+
+    /// A statement as the second story has it.
+    fn retold(&self, Said { path, statement }: &Said) -> Said {
+        let story = self.stories.get(path).and_then(Option::as_ref);
+        let value = |honest: &Value| story.unwrap_or(honest).clone();
+        let word = |honest: &Word| story.map_or_else(|| honest.clone(), |value| Word::of(value, false));
+        let statement = match statement {
+            Statement::Initial(honest) => Statement::Initial(value(honest)),
+            Statement::Echo(honest) => Statement::Echo(word(honest)),
+            Statement::Ready(honest) => Statement::Ready(word(honest)),
+            Statement::Decide(honest) => Statement::Decide(value(honest)),
+            Statement::Body(honest) => Statement::Body(value(honest)),
+            Statement::Want(honest) => Statement::Want(honest.clone()),
+        };
+        Said { path: *path, statement }
     }
 }
 
@@ -62,28 +79,16 @@ impl Behaviour for TwoFaced {
             return liar.say(to, message);
         };
         let RitasMessage::Said(Statements(said)) = said else { return liar.say(to, message) };
-        let second = self.second >> id.0 & 1 == 1;
-        let told = said.iter().map(|said| {
-            let Said { path, statement } = said;
-            if !second || !self.lies_about(liar.rng, *path) {
-                return said.clone();
+        for Said { path, statement } in said {
+            if let Statement::Initial(value) | Statement::Decide(value) = statement {
+                self.learn(liar.rng, *path, value);
             }
-            let of_word = |word: &Word, liar: &mut Liar<'_>| {
-                let known = word.whole().or_else(|| self.heard.get(path));
-                known.map_or_else(|| word.clone(), |value| Word::of(&other(liar.rng, *path, value), false))
-            };
-            let statement = match statement {
-                Statement::Initial(value) => Statement::Initial(other(liar.rng, *path, value)),
-                Statement::Echo(word) => Statement::Echo(of_word(word, liar)),
-                Statement::Ready(word) => Statement::Ready(of_word(word, liar)),
-                Statement::Decide(value) => Statement::Decide(other(liar.rng, *path, value)),
-                Statement::Body(value) => Statement::Body(other(liar.rng, *path, value)),
-                Statement::Want(word) => Statement::Want(word.clone()),
-            };
-            Said { path: *path, statement }
-        });
-        let message = RitasMessage::Said(Statements(told.collect()));
-        liar.say(to, &Message::Agreement(Agreement { instance: *instance, message }));
+        }
+        if self.second >> id.0 & 1 == 0 {
+            return liar.say(to, message);
+        }
+        let told = said.iter().map(|said| self.retold(said)).collect();
+        liar.agree(to, *instance, RitasMessage::Said(Statements(told)));
     }
 
     /// It says INITIAL in the name of others (ritas-A4).
@@ -95,15 +100,11 @@ impl Behaviour for TwoFaced {
         };
         for Said { path, statement } in said {
             let Statement::Initial(value) = statement else { continue };
-            if self.heard.len() > REMEMBERED_MAX {
-                self.heard.clear();
-            }
-            self.heard.insert(*path, value.clone());
+            self.learn(liar.rng, *path, value);
             if liar.rng.per_mille(20) {
                 let to = *liar.rng.pick(&liar.others());
                 let said = Said { path: *path, statement: Statement::Initial(other(liar.rng, *path, value)) };
-                let message = RitasMessage::Said(Statements(vec![said]));
-                liar.say(to, &Message::Agreement(Agreement { instance: *instance, message }));
+                liar.agree(to, *instance, RitasMessage::Said(Statements(vec![said])));
             }
         }
         true

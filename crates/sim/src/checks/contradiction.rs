@@ -128,7 +128,7 @@ impl Statements {
 
     /// Whatever binds it, in every instance of every layer.
     fn ritas(&mut self, message: &RitasMessage) -> Result<(), String> {
-        let RitasMessage::Said(order::Statements(said)) = message else { return Ok(()) };
+        let RitasMessage::Said(statements::Statements(said)) = message else { return Ok(()) };
         let mut binding = said.iter().filter(|said| said.statement.binds());
         binding.try_for_each(|Said { path, statement }| {
             let bytes = statement.to_bytes();

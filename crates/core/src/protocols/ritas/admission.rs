@@ -13,6 +13,7 @@ use super::variant::Vects;
 use super::vector_consensus::VectorConsensus;
 use crate::ids::ReplicaId;
 use crate::rejection::Rejection;
+use crate::replicas::Replicas;
 use alloc::vec::Vec;
 
 impl Stack {
@@ -36,7 +37,7 @@ impl Stack {
             let number = way.last().number();
             let parent = way.parent();
             let is_admitted = match (way.last().layer(), parent) {
-                (_, None) => self.admits_root(scope, path, way),
+                (_, None) => self.admits_root(&scope.replicas, path),
                 (Layer::Message, Some(root)) => {
                     let sender = path.owner(&scope.replicas).ok_or(Rejection::Malformed)?;
                     self.atomic(root).is_none_or(|atomic| atomic.admits_message(Id { sender, number }))
@@ -83,13 +84,15 @@ impl Stack {
         }
     }
 
-    fn admits_root(&self, scope: &Scope<'_>, path: Path, root: Path) -> bool {
-        let (layer, number) = (root.last().layer(), root.last().number());
+    /// Whether the root that leads here may be there: it is in the window of its layer and owner.
+    pub(super) fn admits_root(&self, replicas: &Replicas, path: Path) -> bool {
+        let root = path.of_root().last();
+        let (layer, number) = (root.layer(), root.number());
         if layer == Layer::Atomic {
             return number == 0;
         }
         let owner: Option<ReplicaId> = match layer {
-            Layer::Reliable | Layer::Echo => path.owner(&scope.replicas),
+            Layer::Reliable | Layer::Echo => path.owner(replicas),
             _ => None,
         };
         match self.roots.get(&(layer, owner)) {

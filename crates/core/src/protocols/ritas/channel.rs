@@ -15,7 +15,6 @@
 //! unfinished instance of another one lacks of it is said again, until it is heard. The clock decides when something is
 //! said once more, and nothing else: no statement says anything different because of it.
 
-use super::atomic_broadcast::AtomicBroadcast;
 use super::message::{Heard, Summary};
 use super::path::{Id, Layer, Path};
 use super::scope::Scope;
@@ -50,8 +49,8 @@ impl Stack {
             return Vec::new();
         }
         scope.step("Channel 1");
-        let atomic = self.atomic(Path::root(Layer::Atomic, 0));
-        let round = atomic.map_or(0, AtomicBroadcast::needs_from);
+        let root = Path::root(Layer::Atomic, 0);
+        let (atomic, round) = (self.atomic(root), self.needs_from(root));
         let first = |sender| atomic.map_or(0, |atomic| atomic.standing().first_of(sender));
         let messages: Vec<u64> = scope.replicas.iter().map(first).collect();
         let others = scope.replicas.iter().filter(|replica| *replica != scope.me);

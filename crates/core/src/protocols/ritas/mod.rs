@@ -16,6 +16,8 @@
 //! | [`echo_broadcast`] | no two different values | the channel |
 //! | [`channel`] | what was said is heard | links that lose frames |
 //!
+//! [`group`] is a process that has all of them and nothing else; [`order`] makes them a total order for a service.
+//!
 //! [`stack`] has all instances of a process, by [`path`], and [`decision`] ends those that others may still need.
 
 mod admission;
@@ -24,14 +26,17 @@ pub mod binary_consensus;
 pub mod channel;
 pub mod decision;
 pub mod echo_broadcast;
+pub mod group;
 pub mod message;
 pub mod multi_valued_consensus;
 pub mod order;
+mod pace;
 pub mod path;
 mod recovery;
 pub mod reliable_broadcast;
 pub mod scope;
 pub mod stack;
+pub mod statements;
 mod tally;
 #[cfg(test)]
 mod tests;

@@ -243,6 +243,11 @@ impl Stack {
         self.atomic(root).map(AtomicBroadcast::standing)
     }
 
+    /// The first round of an atomic broadcast that this process needs anything of.
+    pub fn needs_from(&self, root: Path) -> u64 {
+        self.atomic(root).map_or(0, AtomicBroadcast::needs_from)
+    }
+
     /// This process stands in an atomic broadcast where others have come to, and the layer above knows what was
     /// delivered so far. Nothing is forgotten that others may need.
     pub fn resume_at(&mut self, scope: &mut Scope<'_>, root: Path, standing: Standing) -> Vec<Outcome> {

@@ -1,6 +1,7 @@
 //! What the replicas of a RITAS order say to one another.
 
-use super::super::message::{Said, Summary};
+use super::super::message::Summary;
+use super::super::statements::Statements;
 use crate::auth::{Certificate, Claimed, Keyring};
 use crate::checkpoint::Checkpoint;
 use crate::cluster::Cluster;
@@ -8,27 +9,9 @@ use crate::ids::{ClientId, InstanceId, Principal, Sequence};
 use crate::rejection::Rejection;
 use crate::spoken::{Cover, Spoken, from_replica};
 use crate::time::Instant;
-use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::{wire_enum, wire_struct};
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::fmt;
-
-/// Statements in one message: what is said in one pass is said in as few as it fits into.
-pub(super) const STATEMENTS_MAX: usize = 1 << 12;
-
-/// What was said in a pass, or a part of that.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Statements(pub Vec<Said>);
-
-impl Wire for Statements {
-    fn encode(&self, out: &mut impl Sink) {
-        encode_list(&self.0, out);
-    }
-    fn decode(reader: &mut Reader) -> Result<Self, WireError> {
-        Ok(Self(reader.list(STATEMENTS_MAX)?))
-    }
-}
 
 /// PROGRESS: what a replica has come to. Whoever reads it says again what it lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]

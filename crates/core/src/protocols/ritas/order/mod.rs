@@ -52,6 +52,6 @@ mod speaking;
 #[cfg(test)]
 mod tests;
 
-pub use message::{Agreement, Progress, RitasMessage, Statements, Whereabouts};
+pub use message::{Agreement, Progress, RitasMessage, Whereabouts};
 pub use record::{Delivered, Over, RitasRecord, RitasTimer};
 pub use replica::{PAYLOADS_IN_FLIGHT, Ritas};

@@ -2,11 +2,13 @@
 
 use super::super::atomic_broadcast::{Standing, WINDOW};
 use super::super::message::Said;
+use super::super::pace::Pace;
 use super::super::path::{Id, Layer, Path};
 use super::super::scope::{Effect, Scope, Silence};
 use super::super::stack::{Outcome, Stack};
+use super::super::statements::Statements;
 use super::super::variant::Variant;
-use super::message::{RitasMessage, Statements};
+use super::message::RitasMessage;
 use super::payload::Payload;
 use super::record::{Delivered, RitasRecord, RitasTimer};
 use crate::auth::Certificate;
@@ -90,9 +92,7 @@ pub struct Ritas {
     pub(super) logged_stable: Option<Certificate<Checkpoint>>,
     /// Whether no INIT was delivered yet.
     pub(super) awaits_init: bool,
-    /// Whether it has said anything new since it last looked, and for how many intervals it has not.
-    pub(super) has_moved: bool,
-    pub(super) still_intervals: u32,
+    pub(super) pace: Pace,
     pub(super) silence: Option<Silence>,
     pub(super) abstention: Option<Abstention>,
     /// Whether somebody who lost its log waits for rounds.
@@ -168,8 +168,7 @@ impl TotalOrder for Ritas {
             logged_stable: None,
             // (abs-L3).
             awaits_init: number > InstanceId(1),
-            has_moved: false,
-            still_intervals: 0,
+            pace: Pace::default(),
             silence: None,
             abstention: None,
             owes_round: false,

@@ -1,9 +1,9 @@
 //! What is written down, what is said, what is said again, and what is found after a crash: Order 7.
 
-use super::super::message::Said;
 use super::super::scope::Effect;
 use super::super::stack::Stack;
-use super::message::{Progress, RitasMessage, STATEMENTS_MAX, Statements};
+use super::super::statements::packed;
+use super::message::{Progress, RitasMessage};
 use super::record::{Over, RitasRecord, RitasTimer};
 use super::replica::{Ctx, Ritas, root};
 use crate::auth::{Certificate, Claimed};
@@ -12,19 +12,8 @@ use crate::cluster::Cluster;
 use crate::ids::{ReplicaId, Sequence};
 use crate::machine::StepsTaken;
 use crate::protocols::total_order::{Delivery, OrderEffect};
-use crate::wire::FRAME_BYTES_MAX;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-
-/// While this replica comes to nothing new it says what it lacks in each of so many intervals, because frames may be
-/// lost; after that more and more seldom, until it is every [`SELDOM`]th, because on a slow link answers that come
-/// faster than they travel would only queue up. It does so also if it lacks nothing: somebody who missed the last batch
-/// before an idle time learns of it.
-const OFTEN: u32 = 4;
-const SELDOM: u32 = 64;
-
-/// Bytes of values from which on no more statements go into a message.
-const MESSAGE_BYTES: usize = FRAME_BYTES_MAX / 8;
 
 impl Ritas {
     /// Writes down what binds, and puts what is to be said aside until the end of the pass.
@@ -33,7 +22,7 @@ impl Ritas {
             match effect {
                 Effect::Say(said) => {
                     if said.statement.binds() {
-                        self.has_moved = true;
+                        self.pace.moved();
                         context.push(OrderEffect::Persist(RitasRecord::Said(Box::new(said.clone()))));
                     }
                     self.said.push(said);
@@ -63,9 +52,7 @@ impl Ritas {
         self.pool.forget(context.is_over);
         self.vouch_for_arrived(context);
         self.ask_what_is_forgotten(context);
-        self.still_intervals = if core::mem::take(&mut self.has_moved) { 0 } else { self.still_intervals + 1 };
-        let still = self.still_intervals;
-        if still == 0 || still > OFTEN && !still.is_power_of_two() && !still.is_multiple_of(SELDOM) {
+        if !self.pace.interval() {
             return;
         }
         let summaries = self.act(context.me, context.steps, |stack, scope| stack.tick(scope, true));
@@ -160,20 +147,4 @@ impl Ritas {
         let delivered = self.batches.values().cloned().map(RitasRecord::Delivered);
         abstain.into_iter().chain(said).chain(over).chain(delivered).collect()
     }
-}
-
-/// Statements, in as few messages as they fit into.
-fn packed(said: Vec<Said>) -> Vec<Statements> {
-    let (mut messages, mut bytes) = (Vec::new(), 0);
-    for said in said {
-        let length = said.statement.value_bytes();
-        let is_full = |statements: &Statements| bytes + length > MESSAGE_BYTES || statements.0.len() >= STATEMENTS_MAX;
-        if messages.last().is_none_or(is_full) {
-            messages.push(Statements(Vec::new()));
-            bytes = 0;
-        }
-        bytes += length;
-        messages.last_mut().expect("there is one").0.push(said);
-    }
-    messages
 }

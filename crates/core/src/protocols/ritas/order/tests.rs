@@ -1,10 +1,11 @@
 //! Whole replicas over RITAS.
 
 use super::super::message::Statement;
-use super::{RitasMessage, RitasRecord, Statements};
+use super::{RitasMessage, RitasRecord};
 use crate::cluster::{ClientAuth, Cluster, Limits};
 use crate::digest::{Digest, Domain};
 use crate::ids::{Principal, Sequence};
+use crate::protocols::ritas::statements::Statements;
 use crate::registry::{InstanceRecord, Message};
 use crate::services::Counter;
 use crate::testing::net::{Net, c, cluster, done, kind, r};

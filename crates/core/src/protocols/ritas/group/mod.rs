@@ -1,0 +1,439 @@
+//! A process that has the layers and nothing else: no service, no clients, no state (thesis, section 4.2).
+//!
+//! # What it is for
+//! Programs that agree on something of their own: on a value, on a bit, on the order of messages. It is a
+//! [`Machine`], so that the simulator and the runtime drive it as they drive a replica.
+//!
+//! # Steps
+//! * Group 1. The application calls. Broadcasts get this process's next number of their layer. The k-th call of a
+//!   consensus is instance k at every process: all make the same calls in the same order, as the thesis has it.
+//! * Group 2. What does not fit into the window of its layer waits, and [`Group::waiting`] says how much that is.
+//! * Group 3. Messages of the atomic broadcast that wait go into a *bundle* together, so many bundles at a time: under
+//!   load bundles grow by themselves.
+//! * Group 4. What was said in a pass is sent in as few messages as it fits into.
+//! * Group 5. On a timer: what was heard ([`super::channel`]), and how far this process has come (`history.rs`).
+//!
+//! # Why it is safe
+//! Each layer is. A message belongs to one *epoch*, a run of the group: what was said in another is rejected
+//! (ritas-F11: a process that begins again with empty hands would contradict itself). A process has no log. Whoever
+//! crashes comes back with the whole group, in the next epoch; until then it is one of the f.
+//!
+//! # Deviations
+//! *Bundles*: the thesis broadcasts each message by itself, which costs a reliable broadcast for each.
+//! [`GroupOptions::bundles`] switches them off. *Forgetting*: the thesis does not say what is kept for slow processes.
+//! Of the atomic broadcast see `history.rs`. Of the other layers the last [`ROOTS`](super::stack::ROOTS) instances of
+//! each are kept, and of each owner: whoever is further behind is one of the f, too.
+
+mod history;
+mod message;
+#[cfg(test)]
+mod tests;
+
+use super::atomic_broadcast::WINDOW;
+use super::message::{Said, VALUE_BYTES_MAX, Value};
+use super::pace::Pace;
+use super::path::{Layer, Path};
+use super::scope::{self, Scope};
+use super::stack::{Outcome, Stack};
+use super::statements::packed;
+use super::variant::Variant;
+use super::vector_consensus::Vector;
+use crate::digest::Digest;
+use crate::ids::ReplicaId;
+use crate::machine::{Destination, Effect, Input, Machine, Outbox};
+use crate::rejection::Rejection;
+use crate::replicas::Replicas;
+use crate::time::{Duration, Instant};
+use crate::wire::Wire;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::convert::Infallible;
+use history::History;
+pub use history::{HISTORY_BYTES_MAX, HISTORY_ROUNDS_MAX};
+use message::{BUNDLE_MESSAGES_MAX, Bundle, Part};
+pub use message::{GroupMessage, Here, Speech};
+
+/// Bytes of the longest message, proposal or broadcast of the application.
+pub const MESSAGE_BYTES_MAX: usize = VALUE_BYTES_MAX / 4;
+
+/// Bytes of a bundle, if it has more than one message.
+const BUNDLE_BYTES: usize = 256 << 10;
+
+/// Bundles that are on their way at a time: one in the round that runs, and one for the next.
+const BUNDLES: u64 = 2;
+
+/// How a group differs from others. The same at all of its processes, but for the secret.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupOptions {
+    /// The processes.
+    pub replicas: Replicas,
+    /// This one.
+    pub me: ReplicaId,
+    /// The run.
+    pub epoch: u64,
+    /// What this process tosses its coins with, and nobody else knows.
+    pub secret: Digest,
+    /// How the layers differ from the thesis'.
+    pub variant: Variant,
+    /// Whether messages of the atomic broadcast go together.
+    pub bundles: bool,
+    /// How often a process looks whether it has missed anything.
+    pub interval: Duration,
+}
+
+/// What the application wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// Broadcast this reliably.
+    Reliable(Bytes),
+    /// Broadcast this by echo.
+    Echo(Bytes),
+    /// Propose this to the next binary consensus.
+    Bit(bool),
+    /// Propose this to the next multi-valued consensus.
+    Value(Bytes),
+    /// Propose this to the next vector consensus.
+    Vector(Bytes),
+    /// Have this ordered.
+    Order(Bytes),
+}
+
+/// What the application learns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GroupEvent {
+    /// A process has broadcast this reliably.
+    Reliable(ReplicaId, u64, Bytes),
+    /// A process has broadcast this by echo.
+    Echo(ReplicaId, u64, Bytes),
+    /// A binary consensus has decided.
+    Bit(u64, bool),
+    /// A multi-valued one has; or it has come to ⊥.
+    Value(u64, Option<Bytes>),
+    /// A vector consensus has: what each process proposed, where the vector has it.
+    Vector(u64, Vec<Option<Bytes>>),
+    /// A message of this process is next in the order.
+    Ordered(ReplicaId, Bytes),
+    /// The others have gone on without this process: it misses messages that nobody keeps.
+    LeftBehind,
+    /// Something that this process said was not accepted.
+    Rejected(ReplicaId, Rejection),
+}
+
+/// The only timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GroupTimer {
+    /// Time to say what this process lacks.
+    Channel,
+}
+
+/// A process of a group. See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Group {
+    options: GroupOptions,
+    stack: Stack,
+    /// What the stack wants done, and has not been carried out.
+    effects: Vec<scope::Effect>,
+    /// What is to be said at the end of the pass: to all, and to one.
+    said: Vec<Said>,
+    told: BTreeMap<ReplicaId, Vec<Said>>,
+    /// The next number of each layer, and what waits for its window; of the atomic broadcast, what waits for a bundle.
+    next: BTreeMap<Layer, u64>,
+    waiting: BTreeMap<Layer, VecDeque<(Path, Call)>>,
+    unordered: VecDeque<Bytes>,
+    /// Bytes of what waits.
+    waiting_bytes: usize,
+    pace: Pace,
+    history: History,
+    /// Bytes that the round which is just being delivered has delivered so far.
+    delivered_bytes: usize,
+    is_left_behind: bool,
+    /// What was said last of how far this process has come.
+    told_here: Here,
+}
+
+fn root() -> Path {
+    Path::root(Layer::Atomic, 0)
+}
+
+impl Call {
+    const fn bytes(&self) -> usize {
+        match self {
+            Self::Bit(_) => 1,
+            Self::Reliable(bytes)
+            | Self::Echo(bytes)
+            | Self::Value(bytes)
+            | Self::Vector(bytes)
+            | Self::Order(bytes) => bytes.len(),
+        }
+    }
+
+    const fn layer(&self) -> Layer {
+        match self {
+            Self::Reliable(_) => Layer::Reliable,
+            Self::Echo(_) => Layer::Echo,
+            Self::Bit(_) => Layer::Binary,
+            Self::Value(_) => Layer::Multi,
+            Self::Vector(_) => Layer::Vector,
+            Self::Order(_) => Layer::Atomic,
+        }
+    }
+}
+
+impl Group {
+    /// A process that has not done anything.
+    pub fn new(options: GroupOptions) -> Self {
+        Self {
+            options,
+            stack: Stack::new(options.secret, options.variant),
+            effects: Vec::new(),
+            said: Vec::new(),
+            told: BTreeMap::new(),
+            next: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            unordered: VecDeque::new(),
+            waiting_bytes: 0,
+            pace: Pace::default(),
+            history: History::new(&options.replicas),
+            delivered_bytes: 0,
+            is_left_behind: false,
+            told_here: Here { round: 0, kept: 0 },
+        }
+    }
+
+    /// Bytes of what the application has asked for and is not begun: whoever calls waits while this is too much.
+    pub const fn waiting(&self) -> usize {
+        self.waiting_bytes
+    }
+
+    /// How many instances there are.
+    pub fn instances(&self) -> usize {
+        self.stack.len()
+    }
+
+    fn act<T>(&mut self, out: &mut Outbox<Self>, act: impl FnOnce(&mut Stack, &mut Scope<'_>) -> T) -> T {
+        let GroupOptions { replicas, me, variant, .. } = self.options;
+        let (repeats, silence, steps) = (variant.repeats, None, out.steps());
+        act(&mut self.stack, &mut Scope { replicas, me, repeats, silence, out: &mut self.effects, steps })
+    }
+
+    /// Group 1.
+    fn call(&mut self, out: &mut Outbox<Self>, call: Call) {
+        assert!(call.bytes() <= MESSAGE_BYTES_MAX, "the host checks what is called");
+        out.step("Group 1");
+        self.waiting_bytes += call.bytes();
+        if let Call::Order(bytes) = call {
+            return self.unordered.push_back(bytes);
+        }
+        let number = self.next.entry(call.layer()).or_default();
+        let path = Path::root(call.layer(), *number);
+        *number += 1;
+        self.waiting.entry(call.layer()).or_default().push_back((path, call));
+        self.begin(out);
+    }
+
+    /// Group 2.
+    fn begin(&mut self, out: &mut Outbox<Self>) {
+        while let Some((path, call)) = self.next_with_room() {
+            out.step("Group 2");
+            self.waiting_bytes -= call.bytes();
+            let outcomes = self.act(out, |stack, scope| match call {
+                Call::Reliable(bytes) | Call::Echo(bytes) => stack.broadcast(scope, path, Value(bytes)),
+                Call::Bit(bit) => stack.propose_bit(scope, path, bit),
+                Call::Value(bytes) | Call::Vector(bytes) => stack.propose(scope, path, Value(bytes)),
+                Call::Order(_) => unreachable!("it waits for a bundle"),
+            });
+            self.learn(out, outcomes);
+        }
+    }
+
+    fn next_with_room(&mut self) -> Option<(Path, Call)> {
+        let (stack, GroupOptions { replicas, me, .. }) = (&self.stack, self.options);
+        let has_room = |(path, call): &(Path, Call)| {
+            let is_broadcast = matches!(call, Call::Reliable(_) | Call::Echo(_));
+            stack.admits_root(&replicas, if is_broadcast { path.by(me) } else { *path })
+        };
+        self.waiting.values_mut().find(|calls| calls.front().is_some_and(has_room))?.pop_front()
+    }
+
+    /// Group 3.
+    fn bundle(&mut self, out: &mut Outbox<Self>) {
+        let at_a_time = if self.options.bundles { BUNDLES } else { WINDOW };
+        while !self.unordered.is_empty() && self.stack.on_their_way(root(), self.options.me) < at_a_time {
+            let (mut parts, mut bytes) = (Vec::new(), 0);
+            while let Some(next) = self.unordered.front() {
+                bytes += next.len();
+                let is_full = bytes > BUNDLE_BYTES || !self.options.bundles || parts.len() >= BUNDLE_MESSAGES_MAX;
+                if is_full && !parts.is_empty() {
+                    break;
+                }
+                parts.extend(self.unordered.pop_front().map(Part));
+            }
+            self.waiting_bytes -= parts.iter().map(|part| part.0.len()).sum::<usize>();
+            out.step("Group 3");
+            let value = Value(Bytes::from(Bundle(parts).to_bytes()));
+            let outcomes = self.act(out, |stack, scope| stack.order(scope, root(), value));
+            self.learn(out, outcomes.expect("fewer are on their way than the window has"));
+        }
+    }
+
+    /// What the stack has come to.
+    fn learn(&mut self, out: &mut Outbox<Self>, outcomes: Vec<Outcome>) {
+        let mut outcomes = VecDeque::from(outcomes);
+        self.carry_out(out);
+        while let Some(outcome) = outcomes.pop_front() {
+            match outcome {
+                Outcome::Delivered(path, value) => {
+                    let owner = path.owner(&self.options.replicas).expect("broadcasts have owners");
+                    let of = path.parent().expect("an owner is of something").last();
+                    let event = if of.layer() == Layer::Echo { GroupEvent::Echo } else { GroupEvent::Reliable };
+                    out.notify(event(owner, of.number(), value.0));
+                }
+                Outcome::Bit(path, bit) => out.notify(GroupEvent::Bit(path.last().number(), bit)),
+                Outcome::Agreed(path, value) => {
+                    out.notify(GroupEvent::Value(path.last().number(), value.map(|value| value.0)));
+                }
+                Outcome::Vector(path, value) => {
+                    let vector = Vector::from_bytes(value.0).map(|vector| vector.0).unwrap_or_default();
+                    let vector = vector.into_iter().map(|value| value.map(|value| value.0)).collect();
+                    out.notify(GroupEvent::Vector(path.last().number(), vector));
+                }
+                Outcome::Message(root, id, value) => {
+                    // What cannot be read no correct process lists.
+                    if Bundle::from_bytes(value.0).is_ok() {
+                        outcomes.extend(self.act(out, |stack, scope| stack.vouch(scope, root, id)));
+                        self.carry_out(out);
+                    } else {
+                        out.notify(GroupEvent::Rejected(id.sender, Rejection::Malformed));
+                    }
+                }
+                Outcome::Ordered(_, id, value) => {
+                    self.delivered_bytes += value.0.len();
+                    let Bundle(parts) = Bundle::from_bytes(value.0).expect("a correct process has listed it");
+                    for Part(bytes) in parts {
+                        out.notify(GroupEvent::Ordered(id.sender, bytes));
+                    }
+                }
+                Outcome::Reached(_, standing) => {
+                    self.history.reached(standing, core::mem::take(&mut self.delivered_bytes));
+                    outcomes.extend(self.forget(out));
+                }
+            }
+        }
+    }
+
+    /// What nobody needs any more.
+    fn forget(&mut self, out: &mut Outbox<Self>) -> Vec<Outcome> {
+        let Some(standing) = self.history.forget(&self.options.replicas, self.options.me) else { return Vec::new() };
+        let outcomes = self.act(out, |stack, scope| stack.forget_before(scope, root(), &standing));
+        self.carry_out(out);
+        outcomes
+    }
+
+    fn carry_out(&mut self, out: &mut Outbox<Self>) {
+        for effect in core::mem::take(&mut self.effects) {
+            match effect {
+                scope::Effect::Say(said) => {
+                    if said.statement.binds() {
+                        self.pace.moved();
+                    }
+                    self.said.push(said);
+                }
+                scope::Effect::Tell(to, said) => self.told.entry(to).or_default().push(said),
+                // There is no log.
+                scope::Effect::Keep(_) => {}
+                scope::Effect::Reject(from, reason) => out.notify(GroupEvent::Rejected(from, reason)),
+            }
+        }
+    }
+
+    fn send(&self, out: &mut Outbox<Self>, to: Destination, speech: Speech) {
+        out.send(to, GroupMessage { epoch: self.options.epoch, speech });
+    }
+
+    /// Group 4.
+    fn speak(&mut self, out: &mut Outbox<Self>) {
+        for statements in packed(core::mem::take(&mut self.said)) {
+            out.step("Group 4");
+            self.send(out, Destination::Replicas, Speech::Said(statements));
+        }
+        for (to, said) in core::mem::take(&mut self.told) {
+            for statements in packed(said) {
+                self.send(out, Destination::Replica(to), Speech::Said(statements));
+            }
+        }
+    }
+
+    fn hear(&mut self, out: &mut Outbox<Self>, from: ReplicaId, message: GroupMessage) {
+        if message.epoch != self.options.epoch {
+            return out.notify(GroupEvent::Rejected(from, Rejection::WrongInstance));
+        }
+        match message.speech {
+            Speech::Said(statements) => {
+                for said in statements.0 {
+                    let outcomes = self.act(out, |stack, scope| stack.hear(scope, from, said));
+                    self.learn(out, outcomes);
+                }
+            }
+            Speech::Summary(summary) => {
+                self.act(out, |stack, scope| stack.on_summary(scope, from, &summary));
+                self.carry_out(out);
+            }
+            Speech::Here(here) => {
+                self.history.hear(from, here);
+                let outcomes = self.forget(out);
+                self.learn(out, outcomes);
+                let is_left_behind = self.history.is_left_behind(&self.options.replicas, self.round());
+                if is_left_behind && !core::mem::replace(&mut self.is_left_behind, true) {
+                    out.notify(GroupEvent::LeftBehind);
+                }
+            }
+        }
+    }
+
+    /// The round of the atomic broadcast that this process is in.
+    fn round(&self) -> u64 {
+        self.stack.standing(root()).map_or(0, |standing| standing.round)
+    }
+
+    /// Group 5.
+    fn on_channel_timeout(&mut self, now: Instant, out: &mut Outbox<Self>) {
+        out.set_timer(GroupTimer::Channel, now + self.options.interval);
+        out.step("Group 5");
+        let here = Here { round: self.stack.needs_from(root()), kept: self.history.kept() };
+        let is_due = self.pace.interval();
+        if is_due || core::mem::replace(&mut self.told_here, here) != here {
+            self.send(out, Destination::Replicas, Speech::Here(here));
+        }
+        if is_due {
+            let summaries = self.act(out, |stack, scope| stack.tick(scope, true));
+            self.carry_out(out);
+            for (to, summary) in summaries {
+                self.send(out, Destination::Replica(to), Speech::Summary(alloc::boxed::Box::new(summary)));
+            }
+        }
+    }
+}
+
+impl Machine for Group {
+    type Incoming = (ReplicaId, GroupMessage);
+    type Outgoing = GroupMessage;
+    type Timer = GroupTimer;
+    type Command = Call;
+    type Notice = GroupEvent;
+    type Record = Infallible;
+
+    fn step(&mut self, now: Instant, input: Input<Self>, out: &mut Outbox<Self>) {
+        match input {
+            Input::Start => out.set_timer(GroupTimer::Channel, now + self.options.interval),
+            Input::Message((from, message)) => self.hear(out, from, message),
+            Input::Timer(GroupTimer::Channel) => self.on_channel_timeout(now, out),
+            Input::Command(call) => self.call(out, call),
+            Input::PassEnd => {
+                self.begin(out);
+                self.bundle(out);
+                self.speak(out);
+            }
+        }
+    }
+}

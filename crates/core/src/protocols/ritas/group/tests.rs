@@ -1,0 +1,171 @@
+//! Groups, and a network that delivers in an order that a seed decides, and loses some.
+
+use super::*;
+use alloc::vec;
+
+struct Net {
+    groups: Vec<Group>,
+    events: Vec<Vec<GroupEvent>>,
+    packets: Vec<(ReplicaId, usize, GroupMessage)>,
+    cut_off: Option<usize>,
+    lots: u64,
+}
+
+impl Net {
+    fn new(n: usize, bundles: bool) -> Self {
+        let replicas = Replicas::of(n).unwrap();
+        let group = |me: usize| {
+            Group::new(GroupOptions {
+                replicas,
+                me: ReplicaId(me as u8),
+                epoch: 7,
+                secret: Digest([me as u8; 32]),
+                variant: Variant::default(),
+                bundles,
+                interval: Duration::from_millis(100),
+            })
+        };
+        let groups = (0..n).map(group).collect();
+        Self { groups, events: vec![Vec::new(); n], packets: Vec::new(), cut_off: None, lots: 1 }
+    }
+
+    fn draw(&mut self, end: usize) -> usize {
+        self.lots = self.lots.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.lots >> 33) as usize % end
+    }
+
+    fn step(&mut self, me: usize, input: Input<Group>) {
+        let mut out = Outbox::new();
+        self.groups[me].step(Instant(0), input, &mut out);
+        self.groups[me].step(Instant(0), Input::PassEnd, &mut out);
+        for effect in out.drain() {
+            match effect {
+                Effect::Send(to, message) => {
+                    let all: Vec<usize> = match to {
+                        Destination::Replica(to) => vec![to.0.into()],
+                        _ => (0..self.groups.len()).filter(|to| *to != me).collect(),
+                    };
+                    let heard = all.into_iter().filter(|to| ![Some(me), Some(*to)].contains(&self.cut_off));
+                    self.packets.extend(heard.map(|to| (ReplicaId(me as u8), to, message.clone())));
+                }
+                Effect::Notify(event) => self.events[me].push(event),
+                _ => {}
+            }
+        }
+    }
+
+    fn call(&mut self, me: usize, call: Call) {
+        self.step(me, Input::Command(call));
+    }
+
+    /// Delivers, loses one frame in fifty, and goes through so many intervals of the channel.
+    fn settle(&mut self, intervals: usize) {
+        for _ in 0..intervals {
+            while !self.packets.is_empty() {
+                let at = self.draw(self.packets.len());
+                let (from, to, message) = self.packets.swap_remove(at);
+                if self.draw(50) > 0 {
+                    let bytes = Bytes::from(message.to_bytes());
+                    assert_eq!(GroupMessage::from_bytes(bytes), Ok(message.clone()), "it is read as it was written");
+                    self.step(to, Input::Message((from, message)));
+                }
+            }
+            (0..self.groups.len()).for_each(|me| self.step(me, Input::Timer(GroupTimer::Channel)));
+        }
+    }
+
+    fn ordered(&self, me: usize) -> Vec<GroupEvent> {
+        self.events[me].iter().filter(|event| matches!(event, GroupEvent::Ordered(..))).cloned().collect()
+    }
+}
+
+fn message(of: usize, number: usize) -> Bytes {
+    Bytes::from(alloc::format!("message {number} of {of}"))
+}
+
+#[test]
+fn every_layer_answers_and_all_answers_are_the_same() {
+    let mut net = Net::new(4, true);
+    for me in 0..4 {
+        net.call(me, Call::Reliable(message(me, 0)));
+        net.call(me, Call::Echo(message(me, 1)));
+        net.call(me, Call::Bit(true));
+        net.call(me, Call::Value(Bytes::from_static(b"same")));
+        net.call(me, Call::Vector(message(me, 2)));
+        net.call(me, Call::Order(message(me, 3)));
+    }
+    net.settle(12);
+    for me in 0..4 {
+        let events = &net.events[me];
+        for of in 0..4 {
+            let owner = ReplicaId(of as u8);
+            assert!(events.contains(&GroupEvent::Reliable(owner, 0, message(of, 0))), "{events:?}");
+            assert!(events.contains(&GroupEvent::Echo(owner, 0, message(of, 1))));
+            assert!(events.contains(&GroupEvent::Ordered(owner, message(of, 3))));
+        }
+        assert!(events.contains(&GroupEvent::Bit(0, true)));
+        assert!(events.contains(&GroupEvent::Value(0, Some(Bytes::from_static(b"same")))));
+        assert!(events.iter().any(|event| matches!(event, GroupEvent::Vector(0, vector) if vector.len() == 4)));
+        assert_eq!(net.ordered(me), net.ordered(0));
+        assert_eq!(net.groups[me].waiting(), 0);
+    }
+}
+
+/// Group 2 and 3: more than any window has.
+#[test]
+fn what_has_no_room_yet_waits() {
+    for bundles in [false, true] {
+        let mut net = Net::new(4, bundles);
+        for number in 0..200 {
+            net.call(1, Call::Reliable(message(1, number)));
+            net.call(1, Call::Order(message(1, number)));
+        }
+        assert!(net.groups[1].waiting() > 0);
+        net.settle(40);
+        for me in 0..4 {
+            assert_eq!(net.ordered(me).len(), 200, "bundles: {bundles}");
+            let broadcasts = net.events[me].iter().filter(|event| matches!(event, GroupEvent::Reliable(..)));
+            assert_eq!(broadcasts.count(), 200);
+        }
+        assert_eq!(net.groups[1].waiting(), 0);
+    }
+}
+
+/// `history.rs`: nothing grows while all come along, and who is cut off is told so once nobody keeps what it misses.
+#[test]
+fn what_all_have_is_forgotten_and_who_is_cut_off_is_left_behind() {
+    let mut net = Net::new(4, true);
+    let mut instances = 0;
+    for number in 0..60 {
+        net.call(number % 4, Call::Order(message(0, number)));
+        net.settle(4);
+        instances = instances.max(net.groups[0].instances());
+    }
+    net.settle(8);
+    assert!(net.groups[0].instances() < 40, "{} of {instances} instances are left", net.groups[0].instances());
+    net.cut_off = Some(3);
+    let large = Bytes::from(vec![5; MESSAGE_BYTES_MAX]);
+    for _ in 0..HISTORY_BYTES_MAX / MESSAGE_BYTES_MAX + 8 {
+        net.call(0, Call::Order(large.clone()));
+        net.settle(4);
+    }
+    assert!(net.groups[0].history.kept() > net.groups[3].round(), "more than the bound is not kept");
+    net.cut_off = None;
+    net.settle(80);
+    assert!(net.events[3].contains(&GroupEvent::LeftBehind));
+    assert!(!net.events[0].contains(&GroupEvent::LeftBehind));
+}
+
+/// ritas-F11.
+#[test]
+fn another_run_is_not_listened_to() {
+    let mut net = Net::new(4, true);
+    net.call(0, Call::Reliable(message(0, 0)));
+    for (_, _, message) in &mut net.packets {
+        message.epoch += 1;
+    }
+    net.settle(1);
+    assert!(net.events[1].contains(&GroupEvent::Rejected(ReplicaId(0), Rejection::WrongInstance)));
+    net.settle(8);
+    assert!(net.events[1].contains(&GroupEvent::Reliable(ReplicaId(0), 0, message(0, 0))), "said again in this one");
+}
