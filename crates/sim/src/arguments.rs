@@ -2,6 +2,7 @@
 
 use crate::byzantine::Choice;
 use crate::feature::Feature;
+use crate::group::GroupOptions;
 use crate::options::ScenarioOptions;
 use crate::runs::RangeOptions;
 use crate::size::Size;
@@ -16,6 +17,10 @@ pub struct Arguments {
     /// What runs: the name of a composition, or a list of parts such as "chain, backup(pbft)"
     #[arg(long, default_value = "pbft", value_parser = parse_protocol)]
     pub(crate) protocol: Protocol,
+    /// The layers of RITAS alone: groups of processes that broadcast and agree, without a service
+    #[arg(long, conflicts_with_all = ["protocol", "service", "size", "saved", "without", "requests", "trace", "diagram",
+        "check_determinism"])]
+    pub(crate) layers: bool,
     /// What is replicated
     #[arg(long, value_enum, default_value_t)]
     pub(crate) service: ServiceKind,
@@ -87,6 +92,13 @@ impl Arguments {
     /// The one run that `--seed` names, if it does and if the adversary is one.
     pub fn scenario(&self) -> Option<ScenarioOptions> {
         Some(self.options(self.adversary.parse().ok()?, self.seed?))
+    }
+
+    /// The one run of layers alone that `--layers` and `--seed` name.
+    pub(crate) fn group(&self) -> Option<GroupOptions> {
+        let (n, f) = self.options(Choice::Nobody, 0).replicas();
+        let (adversary, seed) = (self.adversary.parse().ok()?, self.seed?);
+        self.layers.then_some(GroupOptions { n, f, adversary, seed })
     }
 
     /// The same about another service.

@@ -2,6 +2,8 @@
 
 use crate::arguments::Arguments;
 use crate::byzantine::{Acts, Adversary, Choice};
+use crate::checks::Violation;
+use crate::group::{self, ADVERSARIES};
 use crate::options::ScenarioOptions;
 use crate::runs::{RangeOptions, Summary, run, run_range, run_traced};
 use crate::scenario::Scenario;
@@ -18,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// The exit code of a hunt that was interrupted and had found nothing.
-const INTERRUPTED: u8 = 130;
+pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Set when somebody interrupts: the hunt then says what it did so far. Who does it twice does not wait for that.
 fn interruption() -> Arc<AtomicBool> {
@@ -39,7 +41,8 @@ impl Arguments {
         }
         let choices = match self.adversary.as_str() {
             "each" => {
-                let named = Adversary::against(self.protocol).into_iter().map(Choice::Only);
+                let fitting = if self.layers { ADVERSARIES.to_vec() } else { Adversary::against(self.protocol) };
+                let named = fitting.into_iter().map(Choice::Only);
                 [Choice::Nobody].into_iter().chain(named).collect()
             }
             name => match name.parse() {
@@ -53,6 +56,9 @@ impl Arguments {
         if let Err(unfit) = self.options(Choice::Nobody, 0).check() {
             eprintln!("error: {unfit}");
             return ExitCode::from(2);
+        }
+        if self.layers {
+            return group::run_all(&self, &choices, &interruption());
         }
         if let Some(seed) = self.seed {
             let failed = choices.iter().filter(|choice| !self.run_one(&self.options(**choice, seed))).count();
@@ -216,7 +222,12 @@ fn run_saved() -> ExitCode {
 }
 
 fn print_violations(verdict: &Verdict) {
-    for violation in &verdict.violations {
+    print_each(&verdict.violations);
+}
+
+/// What was wrong, line by line.
+pub(crate) fn print_each(violations: &[Violation]) {
+    for violation in violations {
         eprintln!("  {} at {:.3} ms: {}", violation.check, violation.at as f64 / 1000.0, violation.what);
     }
 }

@@ -13,6 +13,7 @@
 //! | who lies, and how? | [`byzantine`] |
 //! | what must be true? | [`checks`] |
 //! | what happened? | [`runs`], [`trace`], [`evidence`], [`shrink`](mod@shrink) |
+//! | do the layers of RITAS hold alone? | [`group`] |
 //! | does it hold for my service? | [`author`], [`trial`] |
 //! | would we notice? | [`mutants`], [`seeds`] |
 
@@ -26,6 +27,7 @@ pub mod command;
 pub mod disk;
 pub mod evidence;
 pub mod feature;
+pub mod group;
 pub mod moments;
 pub mod mutants;
 pub mod network;

@@ -6,8 +6,7 @@
 //! each of them must. Where one fault is prevented twice, the simulator runs without several rules. The workspace is
 //! copied to a scratch folder; the sources themselves are never touched.
 
-use crate::runs::run;
-use crate::seeds::scenario;
+use crate::seeds::violations;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -250,15 +249,16 @@ impl Mutant {
                 return Ok(Fate::Survived);
             };
             let arguments = replay.trim_end_matches(" --trace");
-            let options = scenario(arguments).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-            if run(&options).violations.is_empty() {
+            let rerun = violations(arguments).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error));
+            let (seed, found) = rerun?;
+            if found.is_empty() {
                 let what = lines.next().unwrap_or_default().trim();
                 let how = format!("{arguments}: {what}");
                 return Ok(Fate::Caught(Catch { how, seeds: Some(seeds), seeds_cpu_s: Some(cpu), ..Catch::default() }));
             }
             // The real code fails here too: that is news, but it says nothing about the mutant.
-            eprintln!("the code without the mutation violates something as well: {options}");
-            first = options.seed + 1;
+            eprintln!("the code without the mutation violates something as well: {arguments}");
+            first = seed + 1;
         }
     }
 }

@@ -81,11 +81,46 @@ pub fn run_range(
     range: &RangeOptions,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Summary {
+    let judge = |seed| {
+        let options = ScenarioOptions { seed, ..options.clone() };
+        let verdict = run(&options);
+        let same = !range.check_determinism || run(&options).trace_hash == verdict.trace_hash;
+        (options, verdict, same)
+    };
+    let add = |summary: &mut Summary, (options, verdict, same)| {
+        summary.add(options, verdict, same);
+        if summary.scenarios.is_multiple_of(1_000) {
+            progress(summary.scenarios);
+        }
+        summary.failures.len()
+    };
+    let (mut summary, Hunt { next, interrupted, cpu }) = hunt(seeds, range, judge, add);
+    summary.failures.sort_by_key(|(options, _)| options.seed);
+    Summary { next, interrupted, cpu, ..summary }
+}
+
+/// How far a hunt came, and what it took.
+pub(crate) struct Hunt {
+    /// The first seed that was not begun.
+    pub(crate) next: u64,
+    /// Whether somebody stopped it.
+    pub(crate) interrupted: bool,
+    /// What it took on all cores together.
+    pub(crate) cpu: Duration,
+}
+
+/// Runs a range of seeds on all threads. `add` adds up what came of each, and says how many have failed so far.
+pub(crate) fn hunt<T: Default + Send, V>(
+    seeds: Range<u64>,
+    range: &RangeOptions,
+    run: impl Fn(u64) -> V + Sync,
+    add: impl Fn(&mut T, V) -> usize + Sync,
+) -> (T, Hunt) {
     let next = AtomicU64::new(seeds.start);
     let enough = AtomicBool::new(false);
-    let summary = Mutex::new(Summary::default());
+    let sum = Mutex::new((T::default(), Duration::ZERO));
     // A poisoned lock means that another thread has panicked: its panic is what will be seen.
-    let lock = || summary.lock().unwrap_or_else(PoisonError::into_inner);
+    let lock = || sum.lock().unwrap_or_else(PoisonError::into_inner);
     let run_all = || loop {
         if enough.load(Ordering::Relaxed) || range.stop.load(Ordering::Relaxed) {
             return;
@@ -94,31 +129,22 @@ pub fn run_range(
         if seed >= seeds.end {
             return;
         }
-        let options = ScenarioOptions { seed, ..options.clone() };
-        let verdict = run(&options);
-        let same = !range.check_determinism || run(&options).trace_hash == verdict.trace_hash;
-        let mut summary = lock();
-        summary.add(options, verdict, same);
-        if summary.failures.len() >= range.failures_max {
+        let result = run(seed);
+        if add(&mut lock().0, result) >= range.failures_max {
             enough.store(true, Ordering::Relaxed);
-        }
-        if summary.scenarios.is_multiple_of(1_000) {
-            progress(summary.scenarios);
         }
     };
     std::thread::scope(|scope| {
         for _ in 0..range.threads.max(1) {
             scope.spawn(|| {
                 run_all();
-                lock().cpu += cpu_time();
+                lock().1 += cpu_time();
             });
         }
     });
-    let mut summary = summary.into_inner().unwrap_or_else(PoisonError::into_inner);
-    summary.failures.sort_by_key(|(options, _)| options.seed);
-    summary.next = next.into_inner().min(seeds.end);
-    summary.interrupted = range.stop.load(Ordering::Relaxed) && summary.next < seeds.end;
-    summary
+    let (sum, cpu) = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let next = next.into_inner().min(seeds.end);
+    (sum, Hunt { next, interrupted: range.stop.load(Ordering::Relaxed) && next < seeds.end, cpu })
 }
 
 /// What this thread has computed so far: by the clock on the wall, a busy machine would seem a slow simulator. Zero

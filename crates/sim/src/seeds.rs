@@ -6,7 +6,10 @@
 //! show a rule now.
 
 use crate::arguments::Arguments;
+use crate::checks::Violation;
+use crate::group;
 use crate::options::ScenarioOptions;
+use crate::runs::run;
 use clap::Parser;
 
 /// All files, with their names.
@@ -30,14 +33,29 @@ struct Line {
     arguments: Arguments,
 }
 
+fn parse(arguments: &str) -> Result<Arguments, String> {
+    let line = Line::try_parse_from(arguments.split_whitespace().map(|word| word.trim_matches('\'')));
+    line.map(|line| line.arguments).map_err(|error| error.to_string())
+}
+
 /// The run that these arguments name.
 ///
 /// # Errors
 /// What is wrong with them.
 pub fn scenario(arguments: &str) -> Result<ScenarioOptions, String> {
-    let line = Line::try_parse_from(arguments.split_whitespace().map(|word| word.trim_matches('\'')))
-        .map_err(|error| error.to_string())?;
-    line.arguments.scenario().ok_or_else(|| "one --seed and one --adversary are needed".to_owned())
+    parse(arguments)?.scenario().ok_or_else(|| "one --seed and one --adversary are needed".to_owned())
+}
+
+/// Runs what these arguments name, whole replicas or layers alone: its seed, and what is violated.
+///
+/// # Errors
+/// What is wrong with them.
+pub fn violations(arguments: &str) -> Result<(u64, Vec<Violation>), String> {
+    if let Some(options) = parse(arguments)?.group() {
+        return Ok((options.seed, group::run(&options).violations));
+    }
+    let options = scenario(arguments)?;
+    Ok((options.seed, run(&options).violations))
 }
 
 /// Every saved seed.
@@ -61,7 +79,6 @@ pub fn saved() -> Result<Vec<Saved>, String> {
 mod tests {
     use super::*;
     use crate::node::Counts;
-    use crate::runs::run;
 
     /// Twice: nothing is violated, and the second run is the first. Between them they meet every fault of a disk.
     #[test]

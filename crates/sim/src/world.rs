@@ -32,7 +32,7 @@ const HAPPENINGS_PER_MS: u64 = 100;
 /// The names of cuts that wait for a moment begin here, beside those of the schedule.
 const AMBUSHES: u32 = 1 << 31;
 
-static SUITE: Paper = Paper;
+pub(crate) static SUITE: Paper = Paper;
 
 /// What came of a run.
 #[derive(Clone, Debug, Default)]
@@ -74,14 +74,14 @@ enum Who {
     Stranger(u32),
 }
 
-fn secret(kind: u8, number: u32) -> SecretKey {
+pub(crate) fn secret(kind: u8, number: u32) -> SecretKey {
     let mut bytes = [kind; 32];
     bytes[..4].copy_from_slice(&number.to_le_bytes());
     SecretKey(bytes)
 }
 
 /// The public keys of everybody.
-fn public_keys(n: usize, identities: &[IdentityId]) -> PublicKeys {
+pub(crate) fn public_keys(n: usize, identities: &[IdentityId]) -> PublicKeys {
     PublicKeys {
         replicas: (0..n as u32).map(|number| SUITE.public(&secret(1, number))).collect(),
         identities: identities.iter().map(|id| (*id, SUITE.public(&secret(2, id.0)))).collect(),

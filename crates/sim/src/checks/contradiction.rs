@@ -13,8 +13,9 @@ use bezant_core::protocols::pbft::{Claim, PbftMessage, PbftRecord, ViewChange, V
 use bezant_core::protocols::ring_fast::{Body, RingMessage};
 use bezant_core::protocols::ring_resilient::{Resilient, ResilientMessage};
 use bezant_core::protocols::ritas::message::Said;
-use bezant_core::protocols::ritas::order::{self, RitasMessage};
+use bezant_core::protocols::ritas::order::RitasMessage;
 use bezant_core::protocols::ritas::path::Path;
+use bezant_core::protocols::ritas::statements::Statements as Spoken;
 use bezant_core::protocols::speculative::Certain;
 use bezant_core::registry::{InstanceRecord, LogRecord, Message};
 use bezant_core::switching::{AbortReport, Switch, SwitchMessage};
@@ -128,7 +129,7 @@ impl Statements {
 
     /// Whatever binds it, in every instance of every layer.
     fn ritas(&mut self, message: &RitasMessage) -> Result<(), String> {
-        let RitasMessage::Said(statements::Statements(said)) = message else { return Ok(()) };
+        let RitasMessage::Said(Spoken(said)) = message else { return Ok(()) };
         let mut binding = said.iter().filter(|said| said.statement.binds());
         binding.try_for_each(|Said { path, statement }| {
             let bytes = statement.to_bytes();

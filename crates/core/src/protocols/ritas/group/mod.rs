@@ -40,7 +40,7 @@ use super::variant::Variant;
 use super::vector_consensus::Vector;
 use crate::digest::Digest;
 use crate::ids::ReplicaId;
-use crate::machine::{Destination, Effect, Input, Machine, Outbox};
+use crate::machine::{Destination, Input, Machine, Outbox};
 use crate::rejection::Rejection;
 use crate::replicas::Replicas;
 use crate::time::{Duration, Instant};

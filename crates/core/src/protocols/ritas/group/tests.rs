@@ -1,6 +1,7 @@
 //! Groups, and a network that delivers in an order that a seed decides, and loses some.
 
 use super::*;
+use crate::machine::Effect;
 use alloc::vec;
 
 struct Net {

@@ -1,0 +1,102 @@
+//! `bezant sim --layers`: many seeds, and what came of them.
+
+use super::{ADVERSARIES, GroupOptions, GroupVerdict, run};
+use crate::arguments::Arguments;
+use crate::byzantine::{Acts, Choice, add_acts};
+use crate::command::{INTERRUPTED, print_each};
+use crate::runs::{Hunt, RangeOptions, hunt};
+use serde_json::json;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+#[derive(Default)]
+struct Summary {
+    runs: u64,
+    deliveries: u64,
+    answers: u64,
+    acts: Acts,
+    failures: Vec<(GroupOptions, GroupVerdict)>,
+}
+
+/// Runs and prints.
+pub(crate) fn run_all(arguments: &Arguments, choices: &[Choice], stop: &Arc<AtomicBool>) -> ExitCode {
+    let fits = |choice: &Choice| !matches!(choice, Choice::Only(adversary) if !ADVERSARIES.contains(adversary));
+    if let Some(choice) = choices.iter().find(|choice| !fits(choice)) {
+        let names: Vec<&str> = ADVERSARIES.iter().map(|adversary| adversary.label()).collect();
+        eprintln!("error: {choice} has nothing to lie about in a group: try all, each, none, {}", names.join(", "));
+        return ExitCode::from(2);
+    }
+    let failed = choices.iter().filter(|choice| !run_many(arguments, **choice, stop)).count();
+    match (failed, stop.load(Ordering::Relaxed)) {
+        (0, false) => ExitCode::SUCCESS,
+        (0, true) => ExitCode::from(INTERRUPTED),
+        _ => ExitCode::FAILURE,
+    }
+}
+
+/// Whether nothing was violated.
+fn run_many(arguments: &Arguments, choice: Choice, stop: &Arc<AtomicBool>) -> bool {
+    let (n, f) = arguments.options(choice, 0).replicas();
+    let seeds = arguments.seed.map_or_else(|| arguments.seeds.clone(), |seed| seed..seed + 1);
+    let (threads, failures_max) = (arguments.threads.max(1), arguments.failures_max.max(1));
+    let range = RangeOptions { threads, check_determinism: false, failures_max, stop: stop.clone() };
+    let begin = Instant::now();
+    let judge = |seed| {
+        let options = GroupOptions { n, f, adversary: choice, seed };
+        (options, run(&options))
+    };
+    let add = |summary: &mut Summary, (options, verdict): (GroupOptions, GroupVerdict)| {
+        summary.runs += 1;
+        summary.deliveries += verdict.deliveries;
+        summary.answers += verdict.answers;
+        add_acts(&mut summary.acts, &verdict.acts);
+        if !verdict.violations.is_empty() {
+            summary.failures.push((options, verdict));
+        }
+        if !arguments.json && summary.runs.is_multiple_of(10_000) {
+            eprintln!("{} runs", summary.runs);
+        }
+        summary.failures.len()
+    };
+    let (mut summary, Hunt { next, interrupted, cpu }) = hunt(seeds.clone(), &range, judge, add);
+    summary.failures.sort_by_key(|(options, _)| options.seed);
+    let expected = match choice {
+        Choice::Nobody => Vec::new(),
+        Choice::Only(adversary) => vec![adversary],
+        Choice::All => ADVERSARIES.to_vec(),
+    };
+    for adversary in expected {
+        summary.acts.entry(adversary.label()).or_default();
+    }
+    let Summary { runs, deliveries, answers, acts, failures } = summary;
+    let (per_second, per_core) = (runs as f64 / begin.elapsed().as_secs_f64(), runs as f64 / cpu.as_secs_f64());
+    if arguments.json {
+        let object = json!({
+            "layers": true, "adversary": choice.to_string(), "n": n, "f": f,
+            "seeds": format!("{}..{}", seeds.start, seeds.end), "scenarios": runs, "violations": failures.len(),
+            "scenarios_per_s": per_second.round(), "scenarios_per_s_per_core": per_core.round(),
+            "cpu_s": (cpu.as_secs_f64() * 1e3).round() / 1e3, "deliveries": deliveries, "answers": answers,
+            "acts": acts,
+            "next_seed": next, "interrupted": interrupted,
+        });
+        println!("{object}");
+    } else {
+        println!(
+            "layers, {choice}, n = {n}, f = {f}: {runs} runs, {} violations, {per_second:.0}/s ({per_core:.0} in a \
+             second of a core); {deliveries} frames, {answers} broadcasts and decisions",
+            failures.len()
+        );
+        let acts: Vec<String> = acts.iter().map(|(label, count)| format!("{label} {count}")).collect();
+        println!("  lies: {}", acts.join(", "));
+        if interrupted {
+            println!("  interrupted: {next} of {}..{} is the first seed that was not begun", seeds.start, seeds.end);
+        }
+    }
+    for (options, verdict) in &failures {
+        eprintln!("VIOLATION replay: {options}");
+        print_each(&verdict.violations);
+    }
+    failures.is_empty()
+}
