@@ -53,6 +53,8 @@ pub enum Domain {
     Turn,
     /// Which side a coin of RITAS shows.
     Coin,
+    /// Which group a process is in, and which run of it: for its keys.
+    Group,
     /// State traces of the simulator and other internal uses.
     Trace,
     /// What services digest for their own ends.
@@ -85,6 +87,7 @@ impl Domain {
             Self::Broadcast => b"bezant/broadcast/v1.............",
             Self::Turn => b"bezant/turn/v1..................",
             Self::Coin => b"bezant/coin/v1..................",
+            Self::Group => b"bezant/group/v1.................",
             Self::Trace => b"bezant/trace/v1.................",
             Self::Service => b"bezant/service/v1...............",
         }

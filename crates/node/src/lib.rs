@@ -10,6 +10,7 @@ pub mod config;
 pub mod divergence;
 mod error;
 pub mod fetch;
+pub mod group;
 pub mod host;
 pub mod keys;
 pub mod log;

@@ -11,7 +11,7 @@ mod host;
 mod hosted;
 mod memory;
 mod options;
-mod routes;
+pub(crate) mod routes;
 mod shelf;
 mod status;
 

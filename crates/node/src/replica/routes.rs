@@ -20,7 +20,7 @@ struct Way {
 
 /// The links of a replica.
 #[derive(Debug)]
-pub(super) struct Routes {
+pub(crate) struct Routes {
     me: ReplicaId,
     replicas: Vec<Way>,
     /// By identity and first session: how many sessions, and where.
@@ -32,7 +32,7 @@ pub(super) struct Routes {
 }
 
 impl Routes {
-    pub(super) fn new(me: ReplicaId, places: &Places) -> Self {
+    pub(crate) fn new(me: ReplicaId, places: &Places) -> Self {
         let way = |(number, place): (usize, &Place)| {
             let replica = ReplicaId(number as u8);
             let target = Target { place: place.clone(), replica, who: Peer::Replica(me) };
@@ -49,29 +49,29 @@ impl Routes {
     }
 
     /// The link to a replica, up or on its way.
-    pub(super) fn replica(&self, id: ReplicaId) -> Option<LinkId> {
+    pub(crate) fn replica(&self, id: ReplicaId) -> Option<LinkId> {
         self.replicas.get(id.0 as usize)?.link
     }
 
     /// Every other replica that has a link.
-    pub(super) fn linked_replicas(&self) -> impl Iterator<Item = ReplicaId> + '_ {
+    pub(crate) fn linked_replicas(&self) -> impl Iterator<Item = ReplicaId> + '_ {
         let linked = |(number, way): (usize, &Way)| way.link.map(|_| ReplicaId(number as u8));
         self.replicas.iter().enumerate().filter_map(linked)
     }
 
     /// The link that carries a client's session.
-    pub(super) fn client(&self, id: ClientId) -> Option<LinkId> {
+    pub(crate) fn client(&self, id: ClientId) -> Option<LinkId> {
         let ((identity, first), (sessions, link)) = self.clients.range(..=(id.identity, id.session)).next_back()?;
         (*identity == id.identity && id.session - first < *sessions).then_some(*link)
     }
 
     /// The links of a client that the cluster file does not name.
-    pub(super) fn stranger(&self, key: &PublicKey) -> &[LinkId] {
+    pub(crate) fn stranger(&self, key: &PublicKey) -> &[LinkId] {
         self.strangers.get(key).map_or(&[], Vec::as_slice)
     }
 
     /// A link is authenticated. The newest wins: the other side has forgotten the older one.
-    pub(super) fn on_up(&mut self, link: LinkId, peer: Peer, hub: &mut Hub) {
+    pub(crate) fn on_up(&mut self, link: LinkId, peer: Peer, hub: &mut Hub) {
         let superseded = match peer {
             Peer::Replica(id) => {
                 let Some(way) = self.replicas.get_mut(id.0 as usize) else { return };
@@ -105,7 +105,7 @@ impl Routes {
     }
 
     /// A link is gone. Returns whose it was.
-    pub(super) fn on_down(&mut self, link: LinkId, reason: CloseReason, now: Instant) -> Option<Principal> {
+    pub(crate) fn on_down(&mut self, link: LinkId, reason: CloseReason, now: Instant) -> Option<Principal> {
         if let Some(key) = self.client_links.remove(&link) {
             self.clients.remove(&key);
             return Some(Principal::Client(ClientId { identity: key.0, session: 0 }));
@@ -132,7 +132,7 @@ impl Routes {
     }
 
     /// Dials whom it is time to dial. Returns when to call again.
-    pub(super) fn tick(&mut self, hub: &mut Hub, now: Instant) -> Option<Instant> {
+    pub(crate) fn tick(&mut self, hub: &mut Hub, now: Instant) -> Option<Instant> {
         let mut next = None;
         for way in &mut self.replicas {
             let Some(dialer) = &mut way.dialer else { continue };
@@ -144,7 +144,7 @@ impl Routes {
     }
 
     /// Every other replica, whether its link is up, and why the last one ended.
-    pub(super) fn peers(&self) -> impl Iterator<Item = (ReplicaId, bool, Option<CloseReason>)> + '_ {
+    pub(crate) fn peers(&self) -> impl Iterator<Item = (ReplicaId, bool, Option<CloseReason>)> + '_ {
         let peers = self.replicas.iter().enumerate().map(|(number, way)| {
             let up = way.dialer.as_ref().map_or(way.link.is_some(), Dialer::is_up);
             (ReplicaId(number as u8), up, way.last)

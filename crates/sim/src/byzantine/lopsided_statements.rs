@@ -34,7 +34,7 @@ impl LopsidedStatements {
         Self { often: rng.between(100, 1000), layer, audience: BTreeMap::new(), pushes }
     }
 
-    fn hears(&mut self, rng: &mut Rng, id: u8, said: &Said) -> bool {
+    fn hears(&mut self, rng: &mut Rng, n: u64, id: u8, said: &Said) -> bool {
         let of_layer = said.path.parent().map(|parent| parent.last().layer());
         if self.layer.is_some() && self.layer != of_layer {
             return true;
@@ -52,7 +52,7 @@ impl LopsidedStatements {
         let often = self.often;
         let audience = self.audience.entry((said.path, kind)).or_insert_with(|| match rng.below(3) {
             _ if !rng.per_mille(often) => u64::MAX,
-            0 => 1 << rng.below(16),
+            0 => 1 << rng.below(n),
             1 => rng.next(),
             _ => 0,
         });
@@ -66,7 +66,8 @@ impl Behaviour for LopsidedStatements {
             return liar.say(to, message);
         };
         let RitasMessage::Said(Statements(said)) = said else { return liar.say(to, message) };
-        let mut told: Vec<Said> = said.iter().filter(|said| self.hears(liar.rng, id.0, said)).cloned().collect();
+        let n = liar.cluster.replicas.n() as u64;
+        let mut told: Vec<Said> = said.iter().filter(|said| self.hears(liar.rng, n, id.0, said)).cloned().collect();
         if let Some(bit) = self.pushes {
             for Said { path, statement } in &mut told {
                 if let (Some(_), Statement::Initial(value)) = (path.number(Layer::Step), statement) {

@@ -79,19 +79,15 @@ impl Answers {
 impl Asked {
     fn of(calls: &Calls, correct: &[ReplicaId]) -> Self {
         let mut asked = Self::default();
-        let mut numbers: BTreeMap<(ReplicaId, u8), u64> = BTreeMap::new();
         for (_, id, call) in calls.iter().filter(|(_, id, _)| correct.contains(id)) {
-            let mut number = |kind: u8| {
-                let next = numbers.entry((*id, kind)).or_default();
-                *next += 1;
-                *next - 1
-            };
             match call {
-                Call::Reliable(bytes) => drop(asked.reliable.insert((*id, number(0)), bytes.clone())),
-                Call::Echo(bytes) => drop(asked.echo.insert((*id, number(1)), bytes.clone())),
-                Call::Bit(bit) => drop(asked.bits.entry(number(2)).or_default().insert(*bit)),
-                Call::Value(bytes) => drop(asked.values.entry(number(3)).or_default().insert(bytes.clone())),
-                Call::Vector(bytes) => drop(asked.vectors.entry(number(4)).or_default().insert(*id, bytes.clone())),
+                Call::Reliable(number, bytes) => drop(asked.reliable.insert((*id, *number), bytes.clone())),
+                Call::Echo(number, bytes) => drop(asked.echo.insert((*id, *number), bytes.clone())),
+                Call::Bit(number, bit) => drop(asked.bits.entry(*number).or_default().insert(*bit)),
+                Call::Value(number, bytes) => drop(asked.values.entry(*number).or_default().insert(bytes.clone())),
+                Call::Vector(number, bytes) => {
+                    drop(asked.vectors.entry(*number).or_default().insert(*id, bytes.clone()))
+                }
                 Call::Order(bytes) => asked.ordered.entry(*id).or_default().push(bytes.clone()),
             }
         }

@@ -141,11 +141,11 @@ fn draw_calls(n: usize, rng: &mut Rng) -> Vec<(u64, ReplicaId, Call)> {
     for who in 0..n {
         for number in 0..rng.below(reliable + 1) {
             let value = value(rng, &format!("r{who}.{number}"));
-            call(rng, who, Call::Reliable(value));
+            call(rng, who, Call::Reliable(number, value));
         }
         for number in 0..rng.below(echo + 1) {
             let value = value(rng, &format!("e{who}.{number}"));
-            call(rng, who, Call::Echo(value));
+            call(rng, who, Call::Echo(number, value));
         }
         for number in 0..rng.below(ordered + 1) {
             let value = value(rng, &format!("o{who}.{number}"));
@@ -153,24 +153,24 @@ fn draw_calls(n: usize, rng: &mut Rng) -> Vec<(u64, ReplicaId, Call)> {
         }
     }
     // All processes make the same calls of consensus. What they propose is the same, or one of two, or their own.
-    for _ in 0..bits {
+    for number in 0..bits {
         let common = rng.below(3);
         for who in 0..n {
             let bit = if common < 2 { common == 1 } else { rng.coin() };
-            call(rng, who, Call::Bit(bit));
+            call(rng, who, Call::Bit(number, bit));
         }
     }
     for number in 0..values {
         let (choices, long) = (rng.between(1, 3), rng.coin());
         for who in 0..n {
             let of = format!("v{number}.{}", rng.below(choices)).repeat(if long { 12 } else { 1 });
-            call(rng, who, Call::Value(Bytes::from(of)));
+            call(rng, who, Call::Value(number, Bytes::from(of)));
         }
     }
     for number in 0..vectors {
         for who in 0..n {
             let value = value(rng, &format!("c{number}.{who}"));
-            call(rng, who, Call::Vector(value));
+            call(rng, who, Call::Vector(number, value));
         }
     }
     calls.sort_by_key(|(at, ..)| *at);

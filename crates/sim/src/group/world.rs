@@ -13,7 +13,7 @@ use bezant_core::cluster::{ClientAuth, Cluster, Limits};
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::ids::{InstanceId, Principal, ReplicaId};
 use bezant_core::machine::{Destination, Effect, Input, Machine, Outbox};
-use bezant_core::protocols::ritas::group::{Call, Group, GroupMessage, GroupTimer, Speech};
+use bezant_core::protocols::ritas::group::{Call, Command, Group, GroupMessage, GroupTimer, HISTORY_BYTES_MAX, Speech};
 use bezant_core::protocols::ritas::order::{Agreement, RitasMessage};
 use bezant_core::protocols::ritas::variant::Variant;
 use bezant_core::registry::{Incoming, Message};
@@ -117,11 +117,11 @@ pub fn run(options: &GroupOptions) -> GroupVerdict {
 fn twisted(call: Call) -> Call {
     let twist = |bytes: Bytes| Bytes::from([&bytes[..], b"'"].concat());
     match call {
-        Call::Bit(bit) => Call::Bit(!bit),
-        Call::Reliable(bytes) => Call::Reliable(twist(bytes)),
-        Call::Echo(bytes) => Call::Echo(twist(bytes)),
-        Call::Value(bytes) => Call::Value(twist(bytes)),
-        Call::Vector(bytes) => Call::Vector(twist(bytes)),
+        Call::Bit(number, bit) => Call::Bit(number, !bit),
+        Call::Reliable(number, bytes) => Call::Reliable(number, twist(bytes)),
+        Call::Echo(number, bytes) => Call::Echo(number, twist(bytes)),
+        Call::Value(number, bytes) => Call::Value(number, twist(bytes)),
+        Call::Vector(number, bytes) => Call::Vector(number, twist(bytes)),
         Call::Order(bytes) => Call::Order(twist(bytes)),
     }
 }
@@ -188,7 +188,7 @@ impl World {
     fn call(&mut self, id: ReplicaId, call: &Call) {
         let mut call = call.clone();
         for at in (0..self.processes.len()).filter(|at| self.processes[*at].id == id).collect::<Vec<_>>() {
-            self.step(at, Input::Command(call.clone()));
+            self.step(at, Input::Command(Command::Call(call.clone())));
             call = twisted(call);
         }
     }
@@ -281,7 +281,7 @@ impl World {
             return;
         }
         let is_end = matches!(input, Input::PassEnd);
-        let mut out = Outbox::new();
+        let (mut out, mut taken) = (Outbox::new(), Vec::new());
         process.machine.step(self.now, input, &mut out);
         process.is_dirty |= !is_end;
         let (id, is_liar) = (process.id, process.mind.is_some());
@@ -293,9 +293,17 @@ impl World {
                         self.send(at, to, message.clone());
                     }
                 }
-                Effect::Notify(event) if !is_liar => self.answers.add(id, event),
+                Effect::Notify(event) => {
+                    taken.extend(event.taken());
+                    if !is_liar {
+                        self.answers.add(id, event);
+                    }
+                }
                 _ => {}
             }
+        }
+        for taken in taken {
+            self.step(at, Input::Command(Command::Taken(taken)));
         }
     }
 
@@ -368,6 +376,7 @@ impl Process {
             variant: Variant { repeats: scenario.repeats, ..Variant::default() },
             bundles: scenario.bundles,
             interval: Duration::from_millis(100),
+            history_bytes_max: HISTORY_BYTES_MAX,
         });
         let adversary = scenario.adversary.filter(|_| scenario.liars.contains(&id));
         let mind = adversary.and_then(|adversary| Mind::new(&[adversary], &mut rng));

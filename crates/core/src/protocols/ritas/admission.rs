@@ -84,8 +84,16 @@ impl Stack {
         }
     }
 
-    /// Whether the root that leads here may be there: it is in the window of its layer and owner.
-    pub(super) fn admits_root(&self, replicas: &Replicas, path: Path) -> bool {
+    /// Whether the root that leads here may be there: it is in the window of its layer and owner, or was in it.
+    pub(super) fn has_come_to(&self, replicas: &Replicas, path: Path) -> bool {
+        let root = path.of_root().last();
+        let owner = path.owner(replicas);
+        let is_taken = self.roots.get(&(root.layer(), owner)).is_some_and(|window| window.is_finished(root.number()));
+        is_taken || self.admits_root(replicas, path)
+    }
+
+    /// Whether it is in that window.
+    fn admits_root(&self, replicas: &Replicas, path: Path) -> bool {
         let root = path.of_root().last();
         let (layer, number) = (root.layer(), root.number());
         if layer == Layer::Atomic {

@@ -42,5 +42,5 @@ mod tally;
 mod tests;
 pub mod variant;
 pub mod vector_consensus;
-mod window;
+pub mod window;
 mod wiring;

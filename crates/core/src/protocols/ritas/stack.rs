@@ -43,7 +43,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 /// Instances without a parent that are let in, of each layer and of each owner of broadcasts, above those that are
-/// finished; and as many of the finished are kept for others.
+/// [taken](Stack::taken); and as many of the taken are kept for others.
 pub const ROOTS: u64 = 64;
 
 /// What a stack comes to, for the layer above it.
@@ -149,7 +149,7 @@ pub struct Stack {
     /// What its coins are tossed with.
     pub(super) secret: Digest,
     pub(super) instances: BTreeMap<Path, Instance>,
-    /// Which roots are finished, by layer, and by owner where there is one.
+    /// Which roots are taken, by layer, and by owner where there is one.
     pub(super) roots: BTreeMap<(Layer, Option<ReplicaId>), Window>,
     pub(super) work: VecDeque<Work>,
     pub(super) outcomes: Vec<Outcome>,
@@ -431,13 +431,17 @@ impl Stack {
         }
     }
 
-    /// A root is finished here. It is kept for others until so many after it are.
-    pub(super) fn finish(&mut self, layer: Layer, owner: Option<ReplicaId>, number: u64) {
-        let window = self.roots.entry((layer, owner)).or_default();
+    /// The layer above has the result of a root: what follows has room. The root itself is kept for others until so
+    /// many after it are taken.
+    pub fn taken(&mut self, path: Path) {
+        let root = path.of_root().last();
+        let owner = path.last().number();
+        let owner = (path.last().layer() == Layer::By).then_some(ReplicaId(owner as u8));
+        let window = self.roots.entry((root.layer(), owner)).or_default();
         let before = window.first();
-        window.finish(number);
+        window.finish(root.number());
         for old in before.saturating_sub(ROOTS)..window.first().saturating_sub(ROOTS) {
-            let root = Path::root(layer, old);
+            let root = Path::root(root.layer(), old);
             self.forget(owner.map_or(root, |owner| root.by(owner)));
         }
     }

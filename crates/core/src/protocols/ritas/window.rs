@@ -5,34 +5,34 @@ use alloc::collections::BTreeSet;
 
 /// Which numbers are finished.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Window {
+pub struct Window {
     below: u64,
     above: BTreeSet<u64>,
 }
 
 impl Window {
     /// The lowest number that is not finished.
-    pub(super) const fn first(&self) -> u64 {
+    pub const fn first(&self) -> u64 {
         self.below
     }
 
     /// Whether this number is not finished, and less than `size` above the lowest that is not.
-    pub(super) fn admits(&self, number: u64, size: u64) -> bool {
+    pub fn admits(&self, number: u64, size: u64) -> bool {
         !self.is_finished(number) && number - self.below < size
     }
 
     /// The lowest number above all that are finished.
-    pub(super) fn end(&self) -> u64 {
+    pub fn end(&self) -> u64 {
         self.above.last().map_or(self.below, |last| last + 1)
     }
 
     /// Whether it is finished.
-    pub(super) fn is_finished(&self, number: u64) -> bool {
+    pub fn is_finished(&self, number: u64) -> bool {
         number < self.below || self.above.contains(&number)
     }
 
     /// It is finished.
-    pub(super) fn finish(&mut self, number: u64) {
+    pub fn finish(&mut self, number: u64) {
         if number >= self.below {
             self.above.insert(number);
         }

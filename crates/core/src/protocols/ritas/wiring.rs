@@ -18,7 +18,6 @@ impl Stack {
         let owner = path.owner(&replicas).expect("broadcasts have owners");
         let at = path.parent().expect("an owner is of something");
         let Some(parent) = at.parent() else {
-            self.finish(at.last().layer(), Some(owner), at.last().number());
             return self.outcomes.push(Outcome::Delivered(path, value));
         };
         let number = at.last().number();
@@ -183,7 +182,6 @@ impl Stack {
         let replicas = scope.replicas;
         let layer = path.last().layer();
         let Some(parent) = path.parent() else {
-            self.finish(layer, None, path.last().number());
             return self.outcomes.push(match layer {
                 Layer::Binary => Outcome::Bit(path, bit_of(&value)),
                 Layer::Multi => Outcome::Agreed(path, agreed_of(&value)),

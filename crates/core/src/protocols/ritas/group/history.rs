@@ -2,7 +2,7 @@
 //!
 //! A correct process may be slow for as long as the network likes, and needs what it has missed. So each says now and
 //! then how far it has come (HERE), and what all have is forgotten. But one that has crashed never says so again: more
-//! than [`HISTORY_BYTES_MAX`] or [`HISTORY_ROUNDS_MAX`] are not kept for the slowest f. Whoever needs more than that is
+//! than [a bound of bytes](super::GroupOptions) or [`HISTORY_ROUNDS_MAX`] are not kept for the slowest f. Whoever needs more than that is
 //! told by f + 1 others that it was left behind; it is one of the f that the group does without.
 
 use super::super::atomic_broadcast::Standing;
@@ -13,9 +13,6 @@ use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Bytes of messages that are kept for processes that have not said that they have them.
-pub const HISTORY_BYTES_MAX: usize = 64 << 20;
-
 /// Rounds that are kept for them.
 pub const HISTORY_ROUNDS_MAX: usize = 1 << 12;
 
@@ -25,6 +22,7 @@ pub(super) struct History {
     /// Where this process stood after each round that delivered something and is kept, and the bytes of it.
     rounds: VecDeque<(Standing, usize)>,
     bytes: usize,
+    bytes_max: usize,
     /// The first round that is kept.
     kept: u64,
     /// What each process has said last.
@@ -32,8 +30,9 @@ pub(super) struct History {
 }
 
 impl History {
-    pub(super) fn new(replicas: &Replicas) -> Self {
-        Self { rounds: VecDeque::new(), bytes: 0, kept: 0, here: vec![Here { round: 0, kept: 0 }; replicas.n()] }
+    pub(super) fn new(replicas: &Replicas, bytes_max: usize) -> Self {
+        let here = vec![Here { round: 0, kept: 0 }; replicas.n()];
+        Self { rounds: VecDeque::new(), bytes: 0, bytes_max, kept: 0, here }
     }
 
     /// A round has delivered so many bytes.
@@ -62,7 +61,7 @@ impl History {
         let (all, most) = (others.first().copied()?, others.get(replicas.faults()).copied()?);
         let mut last = None;
         while let Some((standing, bytes)) = self.rounds.front() {
-            let is_full = self.bytes > HISTORY_BYTES_MAX || self.rounds.len() > HISTORY_ROUNDS_MAX;
+            let is_full = self.bytes > self.bytes_max || self.rounds.len() > HISTORY_ROUNDS_MAX;
             if standing.round > if is_full { most } else { all } {
                 break;
             }

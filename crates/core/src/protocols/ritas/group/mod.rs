@@ -5,9 +5,11 @@
 //! [`Machine`], so that the simulator and the runtime drive it as they drive a replica.
 //!
 //! # Steps
-//! * Group 1. The application calls. Broadcasts get this process's next number of their layer. The k-th call of a
-//!   consensus is instance k at every process: all make the same calls in the same order, as the thesis has it.
-//! * Group 2. What does not fit into the window of its layer waits, and [`Group::waiting`] says how much that is.
+//! * Group 1. The application calls, and names the instance by a number. Numbers of a layer begin at 0, and leave none
+//!   out; calls of one consensus by all processes have the same number.
+//! * Group 2. What does not fit into the window of its layer waits, and [`Group::waiting`] says how much that is. The
+//!   window begins with the first instance whose result the application has not [taken](Command::Taken): what it does
+//!   not look at has a bound.
 //! * Group 3. Messages of the atomic broadcast that wait go into a *bundle* together, so many bundles at a time: under
 //!   load bundles grow by themselves.
 //! * Group 4. What was said in a pass is sent in as few messages as it fits into.
@@ -49,8 +51,8 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::convert::Infallible;
+pub use history::HISTORY_ROUNDS_MAX;
 use history::History;
-pub use history::{HISTORY_BYTES_MAX, HISTORY_ROUNDS_MAX};
 use message::{BUNDLE_MESSAGES_MAX, Bundle, Part};
 pub use message::{GroupMessage, Here, Speech};
 
@@ -59,6 +61,9 @@ pub const MESSAGE_BYTES_MAX: usize = VALUE_BYTES_MAX / 4;
 
 /// Bytes of a bundle, if it has more than one message.
 const BUNDLE_BYTES: usize = 256 << 10;
+
+/// What [`GroupOptions::history_bytes_max`] is as a rule.
+pub const HISTORY_BYTES_MAX: usize = 64 << 20;
 
 /// Bundles that are on their way at a time: one in the round that runs, and one for the next.
 const BUNDLES: u64 = 2;
@@ -80,23 +85,51 @@ pub struct GroupOptions {
     pub bundles: bool,
     /// How often a process looks whether it has missed anything.
     pub interval: Duration,
+    /// Bytes of messages of the atomic broadcast that are kept for processes that have not said that they have them.
+    pub history_bytes_max: usize,
 }
 
-/// What the application wants.
+/// What the application wants done, with the number of the instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
     /// Broadcast this reliably.
-    Reliable(Bytes),
+    Reliable(u64, Bytes),
     /// Broadcast this by echo.
-    Echo(Bytes),
-    /// Propose this to the next binary consensus.
-    Bit(bool),
-    /// Propose this to the next multi-valued consensus.
-    Value(Bytes),
-    /// Propose this to the next vector consensus.
-    Vector(Bytes),
+    Echo(u64, Bytes),
+    /// Propose this to a binary consensus.
+    Bit(u64, bool),
+    /// Propose this to a multi-valued consensus.
+    Value(u64, Bytes),
+    /// Propose this to a vector consensus.
+    Vector(u64, Bytes),
     /// Have this ordered.
     Order(Bytes),
+}
+
+/// What the host says for the application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Group 1.
+    Call(Call),
+    /// Group 2. It has this result.
+    Taken(Taken),
+    /// It has more messages of the atomic broadcast than it can take, or not any more: no round begins meanwhile.
+    Hold(bool),
+}
+
+/// Which result the application has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// A reliable broadcast.
+    Reliable(ReplicaId, u64),
+    /// A broadcast by echo.
+    Echo(ReplicaId, u64),
+    /// A bit.
+    Bit(u64),
+    /// A value.
+    Value(u64),
+    /// A vector.
+    Vector(u64),
 }
 
 /// What the application learns.
@@ -137,8 +170,7 @@ pub struct Group {
     /// What is to be said at the end of the pass: to all, and to one.
     said: Vec<Said>,
     told: BTreeMap<ReplicaId, Vec<Said>>,
-    /// The next number of each layer, and what waits for its window; of the atomic broadcast, what waits for a bundle.
-    next: BTreeMap<Layer, u64>,
+    /// What waits for the window of its layer; of the atomic broadcast, what waits for a bundle.
     waiting: BTreeMap<Layer, VecDeque<(Path, Call)>>,
     unordered: VecDeque<Bytes>,
     /// Bytes of what waits.
@@ -159,23 +191,50 @@ fn root() -> Path {
 impl Call {
     const fn bytes(&self) -> usize {
         match self {
-            Self::Bit(_) => 1,
-            Self::Reliable(bytes)
-            | Self::Echo(bytes)
-            | Self::Value(bytes)
-            | Self::Vector(bytes)
+            Self::Bit(..) => 1,
+            Self::Reliable(_, bytes)
+            | Self::Echo(_, bytes)
+            | Self::Value(_, bytes)
+            | Self::Vector(_, bytes)
             | Self::Order(bytes) => bytes.len(),
         }
     }
 
-    const fn layer(&self) -> Layer {
+    /// The instance; of the atomic broadcast there is one.
+    fn path(&self) -> Path {
         match self {
-            Self::Reliable(_) => Layer::Reliable,
-            Self::Echo(_) => Layer::Echo,
-            Self::Bit(_) => Layer::Binary,
-            Self::Value(_) => Layer::Multi,
-            Self::Vector(_) => Layer::Vector,
-            Self::Order(_) => Layer::Atomic,
+            Self::Reliable(number, _) => Path::root(Layer::Reliable, *number),
+            Self::Echo(number, _) => Path::root(Layer::Echo, *number),
+            Self::Bit(number, _) => Path::root(Layer::Binary, *number),
+            Self::Value(number, _) => Path::root(Layer::Multi, *number),
+            Self::Vector(number, _) => Path::root(Layer::Vector, *number),
+            Self::Order(_) => root(),
+        }
+    }
+}
+
+impl Taken {
+    fn path(self) -> Path {
+        match self {
+            Self::Reliable(owner, number) => Path::root(Layer::Reliable, number).by(owner),
+            Self::Echo(owner, number) => Path::root(Layer::Echo, number).by(owner),
+            Self::Bit(number) => Path::root(Layer::Binary, number),
+            Self::Value(number) => Path::root(Layer::Multi, number),
+            Self::Vector(number) => Path::root(Layer::Vector, number),
+        }
+    }
+}
+
+impl GroupEvent {
+    /// What the application has when it has this; a message of the atomic broadcast is nothing that anybody waits for.
+    pub const fn taken(&self) -> Option<Taken> {
+        match self {
+            Self::Reliable(owner, number, _) => Some(Taken::Reliable(*owner, *number)),
+            Self::Echo(owner, number, _) => Some(Taken::Echo(*owner, *number)),
+            Self::Bit(number, _) => Some(Taken::Bit(*number)),
+            Self::Value(number, _) => Some(Taken::Value(*number)),
+            Self::Vector(number, _) => Some(Taken::Vector(*number)),
+            Self::Ordered(..) | Self::LeftBehind | Self::Rejected(..) => None,
         }
     }
 }
@@ -189,12 +248,11 @@ impl Group {
             effects: Vec::new(),
             said: Vec::new(),
             told: BTreeMap::new(),
-            next: BTreeMap::new(),
             waiting: BTreeMap::new(),
             unordered: VecDeque::new(),
             waiting_bytes: 0,
             pace: Pace::default(),
-            history: History::new(&options.replicas),
+            history: History::new(&options.replicas, options.history_bytes_max),
             delivered_bytes: 0,
             is_left_behind: false,
             told_here: Here { round: 0, kept: 0 },
@@ -225,10 +283,8 @@ impl Group {
         if let Call::Order(bytes) = call {
             return self.unordered.push_back(bytes);
         }
-        let number = self.next.entry(call.layer()).or_default();
-        let path = Path::root(call.layer(), *number);
-        *number += 1;
-        self.waiting.entry(call.layer()).or_default().push_back((path, call));
+        let path = call.path();
+        self.waiting.entry(path.last().layer()).or_default().push_back((path, call));
         self.begin(out);
     }
 
@@ -238,9 +294,9 @@ impl Group {
             out.step("Group 2");
             self.waiting_bytes -= call.bytes();
             let outcomes = self.act(out, |stack, scope| match call {
-                Call::Reliable(bytes) | Call::Echo(bytes) => stack.broadcast(scope, path, Value(bytes)),
-                Call::Bit(bit) => stack.propose_bit(scope, path, bit),
-                Call::Value(bytes) | Call::Vector(bytes) => stack.propose(scope, path, Value(bytes)),
+                Call::Reliable(_, bytes) | Call::Echo(_, bytes) => stack.broadcast(scope, path, Value(bytes)),
+                Call::Bit(_, bit) => stack.propose_bit(scope, path, bit),
+                Call::Value(_, bytes) | Call::Vector(_, bytes) => stack.propose(scope, path, Value(bytes)),
                 Call::Order(_) => unreachable!("it waits for a bundle"),
             });
             self.learn(out, outcomes);
@@ -250,8 +306,8 @@ impl Group {
     fn next_with_room(&mut self) -> Option<(Path, Call)> {
         let (stack, GroupOptions { replicas, me, .. }) = (&self.stack, self.options);
         let has_room = |(path, call): &(Path, Call)| {
-            let is_broadcast = matches!(call, Call::Reliable(_) | Call::Echo(_));
-            stack.admits_root(&replicas, if is_broadcast { path.by(me) } else { *path })
+            let is_broadcast = matches!(call, Call::Reliable(..) | Call::Echo(..));
+            stack.has_come_to(&replicas, if is_broadcast { path.by(me) } else { *path })
         };
         self.waiting.values_mut().find(|calls| calls.front().is_some_and(has_room))?.pop_front()
     }
@@ -419,7 +475,7 @@ impl Machine for Group {
     type Incoming = (ReplicaId, GroupMessage);
     type Outgoing = GroupMessage;
     type Timer = GroupTimer;
-    type Command = Call;
+    type Command = Command;
     type Notice = GroupEvent;
     type Record = Infallible;
 
@@ -428,7 +484,15 @@ impl Machine for Group {
             Input::Start => out.set_timer(GroupTimer::Channel, now + self.options.interval),
             Input::Message((from, message)) => self.hear(out, from, message),
             Input::Timer(GroupTimer::Channel) => self.on_channel_timeout(now, out),
-            Input::Command(call) => self.call(out, call),
+            Input::Command(Command::Call(call)) => self.call(out, call),
+            Input::Command(Command::Taken(taken)) => {
+                self.stack.taken(taken.path());
+                self.begin(out);
+            }
+            Input::Command(Command::Hold(is_held)) => {
+                let outcomes = self.act(out, |stack, scope| stack.hold(scope, root(), is_held));
+                self.learn(out, outcomes);
+            }
             Input::PassEnd => {
                 self.begin(out);
                 self.bundle(out);

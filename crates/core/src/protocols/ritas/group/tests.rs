@@ -2,13 +2,19 @@
 
 use super::*;
 use crate::machine::Effect;
+use crate::protocols::ritas::stack::ROOTS;
 use alloc::vec;
+
+/// What a process keeps for others.
+const HISTORY_BYTES: usize = 100_000;
 
 struct Net {
     groups: Vec<Group>,
     events: Vec<Vec<GroupEvent>>,
     packets: Vec<(ReplicaId, usize, GroupMessage)>,
     cut_off: Option<usize>,
+    /// Whether results are taken at once.
+    takes: bool,
     lots: u64,
 }
 
@@ -24,10 +30,11 @@ impl Net {
                 variant: Variant::default(),
                 bundles,
                 interval: Duration::from_millis(100),
+                history_bytes_max: HISTORY_BYTES,
             })
         };
         let groups = (0..n).map(group).collect();
-        Self { groups, events: vec![Vec::new(); n], packets: Vec::new(), cut_off: None, lots: 1 }
+        Self { groups, events: vec![Vec::new(); n], packets: Vec::new(), cut_off: None, takes: true, lots: 1 }
     }
 
     fn draw(&mut self, end: usize) -> usize {
@@ -36,7 +43,7 @@ impl Net {
     }
 
     fn step(&mut self, me: usize, input: Input<Group>) {
-        let mut out = Outbox::new();
+        let (mut out, mut taken) = (Outbox::new(), Vec::new());
         self.groups[me].step(Instant(0), input, &mut out);
         self.groups[me].step(Instant(0), Input::PassEnd, &mut out);
         for effect in out.drain() {
@@ -49,14 +56,20 @@ impl Net {
                     let heard = all.into_iter().filter(|to| ![Some(me), Some(*to)].contains(&self.cut_off));
                     self.packets.extend(heard.map(|to| (ReplicaId(me as u8), to, message.clone())));
                 }
-                Effect::Notify(event) => self.events[me].push(event),
+                Effect::Notify(event) => {
+                    taken.extend(event.taken().filter(|_| self.takes));
+                    self.events[me].push(event);
+                }
                 _ => {}
             }
+        }
+        for taken in taken {
+            self.step(me, Input::Command(Command::Taken(taken)));
         }
     }
 
     fn call(&mut self, me: usize, call: Call) {
-        self.step(me, Input::Command(call));
+        self.step(me, Input::Command(Command::Call(call)));
     }
 
     /// Delivers, loses one frame in fifty, and goes through so many intervals of the channel.
@@ -88,11 +101,11 @@ fn message(of: usize, number: usize) -> Bytes {
 fn every_layer_answers_and_all_answers_are_the_same() {
     let mut net = Net::new(4, true);
     for me in 0..4 {
-        net.call(me, Call::Reliable(message(me, 0)));
-        net.call(me, Call::Echo(message(me, 1)));
-        net.call(me, Call::Bit(true));
-        net.call(me, Call::Value(Bytes::from_static(b"same")));
-        net.call(me, Call::Vector(message(me, 2)));
+        net.call(me, Call::Reliable(0, message(me, 0)));
+        net.call(me, Call::Echo(0, message(me, 1)));
+        net.call(me, Call::Bit(0, true));
+        net.call(me, Call::Value(0, Bytes::from_static(b"same")));
+        net.call(me, Call::Vector(0, message(me, 2)));
         net.call(me, Call::Order(message(me, 3)));
     }
     net.settle(12);
@@ -118,7 +131,7 @@ fn what_has_no_room_yet_waits() {
     for bundles in [false, true] {
         let mut net = Net::new(4, bundles);
         for number in 0..200 {
-            net.call(1, Call::Reliable(message(1, number)));
+            net.call(1, Call::Reliable(number as u64, message(1, number)));
             net.call(1, Call::Order(message(1, number)));
         }
         assert!(net.groups[1].waiting() > 0);
@@ -145,8 +158,8 @@ fn what_all_have_is_forgotten_and_who_is_cut_off_is_left_behind() {
     net.settle(8);
     assert!(net.groups[0].instances() < 40, "{} of {instances} instances are left", net.groups[0].instances());
     net.cut_off = Some(3);
-    let large = Bytes::from(vec![5; MESSAGE_BYTES_MAX]);
-    for _ in 0..HISTORY_BYTES_MAX / MESSAGE_BYTES_MAX + 8 {
+    let large = Bytes::from(vec![5; HISTORY_BYTES / 10]);
+    for _ in 0..16 {
         net.call(0, Call::Order(large.clone()));
         net.settle(4);
     }
@@ -161,7 +174,7 @@ fn what_all_have_is_forgotten_and_who_is_cut_off_is_left_behind() {
 #[test]
 fn another_run_is_not_listened_to() {
     let mut net = Net::new(4, true);
-    net.call(0, Call::Reliable(message(0, 0)));
+    net.call(0, Call::Reliable(0, message(0, 0)));
     for (_, _, message) in &mut net.packets {
         message.epoch += 1;
     }
@@ -169,4 +182,24 @@ fn another_run_is_not_listened_to() {
     assert!(net.events[1].contains(&GroupEvent::Rejected(ReplicaId(0), Rejection::WrongInstance)));
     net.settle(8);
     assert!(net.events[1].contains(&GroupEvent::Reliable(ReplicaId(0), 0, message(0, 0))), "said again in this one");
+}
+
+/// Group 2.
+#[test]
+fn what_nobody_takes_has_a_bound() {
+    let mut net = Net::new(4, true);
+    net.takes = false;
+    for number in 0..200 {
+        net.call(1, Call::Reliable(number, message(1, 0)));
+    }
+    net.settle(20);
+    let delivered = net.events[0].len();
+    assert!((1..=ROOTS as usize).contains(&delivered), "{delivered}");
+    for number in 0..10 {
+        for me in 0..4 {
+            net.step(me, Input::Command(Command::Taken(Taken::Reliable(ReplicaId(1), number))));
+        }
+    }
+    net.settle(20);
+    assert_eq!(net.events[0].len(), delivered + 10);
 }

@@ -157,6 +157,13 @@ impl Group {
         for outcome in outcomes {
             let vouched = match &outcome {
                 Outcome::Message(root, id, _) => Some((*root, *id)),
+                Outcome::Delivered(path, _)
+                | Outcome::Bit(path, _)
+                | Outcome::Agreed(path, _)
+                | Outcome::Vector(path, _) => {
+                    self.stacks[me].taken(*path);
+                    None
+                }
                 _ => None,
             };
             self.outcomes[me].push(outcome);

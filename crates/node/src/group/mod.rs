@@ -1,0 +1,189 @@
+//! A process of a group: broadcasts and agreement between programs, over the runtime's links, without a service.
+//!
+//! A thread of its own drives the [`Group`] machine of the core. Calls block until they have their answer, and any
+//! number of threads may call. `docs/groups.md` says how a group is set up; `crates/ritas` opens it to C.
+//!
+//! | file | what |
+//! |---|---|
+//! | `mod.rs` | what a program calls |
+//! | `settings.rs` | who is in the group |
+//! | `inbox.rs` | what waits between the program's threads and the group's |
+//! | `host.rs` | the loop: links, timers, the machine |
+//!
+//! [`Group`]: bezant_core::protocols::ritas::group::Group
+
+mod host;
+mod inbox;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+use bezant_core::ids::ReplicaId;
+use bezant_core::protocols::ritas::group::{Call, Command, MESSAGE_BYTES_MAX, Taken};
+use bytes::Bytes;
+use inbox::{Inbox, Number, Shared};
+pub use inbox::{Ordered, Problem};
+pub use settings::{GroupSettings, SettingsError};
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// A process of a group. When it is dropped it leaves, and all calls that wait end.
+#[derive(Debug)]
+pub struct GroupHandle {
+    shared: Arc<Shared>,
+    n: usize,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl GroupHandle {
+    /// Joins a group. Returns at once: calls wait for the others.
+    ///
+    /// # Errors
+    /// If the settings do not fit together, the address cannot be listened to, or the system gives no thread.
+    pub fn start(settings: GroupSettings) -> io::Result<Self> {
+        let n = settings.members.len();
+        let (host, shared) = host::Host::new(settings)?;
+        let thread = std::thread::Builder::new().name("group".to_owned()).spawn(move || host.run())?;
+        Ok(Self { shared, n, thread: Some(thread) })
+    }
+
+    /// How long a call may take from now on; for ever, if nothing is said.
+    pub fn set_patience(&self, patience: Option<Duration>) {
+        self.shared.lock().patience = patience;
+    }
+
+    /// Broadcasts a value reliably, as this process's broadcast of that number.
+    ///
+    /// # Errors
+    /// [`Problem`]; a number is good for one broadcast.
+    pub fn reliable_broadcast(&self, number: u64, value: Bytes) -> Result<(), Problem> {
+        self.call(Some(Number::Reliable(number)), Call::Reliable(number, value))
+    }
+
+    /// The value that a process has broadcast reliably under that number: the same at every correct process, if any has
+    /// one. Each is received once.
+    ///
+    /// # Errors
+    /// [`Problem`].
+    pub fn reliable_receive(&self, from: ReplicaId, number: u64) -> Result<Bytes, Problem> {
+        self.check_member(from)?;
+        self.take(Taken::Reliable(from, number), |inbox| inbox.reliable.remove(&(from, number)))
+    }
+
+    /// Broadcasts a value by echo: no two correct processes have different ones, and some may have none.
+    ///
+    /// # Errors
+    /// [`Problem`].
+    pub fn echo_broadcast(&self, number: u64, value: Bytes) -> Result<(), Problem> {
+        self.call(Some(Number::Echo(number)), Call::Echo(number, value))
+    }
+
+    /// The value that a process has broadcast by echo under that number.
+    ///
+    /// # Errors
+    /// [`Problem`].
+    pub fn echo_receive(&self, from: ReplicaId, number: u64) -> Result<Bytes, Problem> {
+        self.check_member(from)?;
+        self.take(Taken::Echo(from, number), |inbox| inbox.echo.remove(&(from, number)))
+    }
+
+    /// Agrees on a bit that a correct process has proposed.
+    ///
+    /// # Errors
+    /// [`Problem`].
+    pub fn agree_on_bit(&self, number: u64, proposal: bool) -> Result<bool, Problem> {
+        self.call(Some(Number::Bit(number)), Call::Bit(number, proposal))?;
+        self.take(Taken::Bit(number), |inbox| inbox.bits.remove(&number))
+    }
+
+    /// Agrees on a value that a correct process has proposed, or on none, if not all have proposed the same.
+    ///
+    /// # Errors
+    /// [`Problem`].
+    pub fn agree(&self, number: u64, proposal: Bytes) -> Result<Option<Bytes>, Problem> {
+        self.call(Some(Number::Value(number)), Call::Value(number, proposal))?;
+        self.take(Taken::Value(number), |inbox| inbox.values.remove(&number))
+    }
+
+    /// Agrees on what n − f processes at least have proposed: by process, a value or none.
+    ///
+    /// # Errors
+    /// [`Problem`].
+    pub fn agree_on_vector(&self, number: u64, proposal: Bytes) -> Result<Vec<Option<Bytes>>, Problem> {
+        self.call(Some(Number::Vector(number)), Call::Vector(number, proposal))?;
+        self.take(Taken::Vector(number), |inbox| inbox.vectors.remove(&number))
+    }
+
+    /// Has a message ordered among those of all processes.
+    ///
+    /// # Errors
+    /// [`Problem`].
+    pub fn order(&self, message: Bytes) -> Result<(), Problem> {
+        self.call(None, Call::Order(message))
+    }
+
+    /// The next message in the order that is the same at all correct processes.
+    ///
+    /// # Errors
+    /// [`Problem`].
+    pub fn next_ordered(&self) -> Result<Ordered, Problem> {
+        self.shared.wait(|inbox| {
+            let ordered = inbox.ordered.pop_front();
+            inbox.ordered_bytes -= ordered.as_ref().map_or(0, |ordered| ordered.message.len());
+            ordered
+        })
+    }
+
+    fn check_member(&self, id: ReplicaId) -> Result<(), Problem> {
+        if usize::from(id.0) < self.n { Ok(()) } else { Err(Problem::NoMember) }
+    }
+
+    fn call(&self, number: Option<Number>, call: Call) -> Result<(), Problem> {
+        let length = match &call {
+            Call::Bit(..) => 1,
+            Call::Reliable(_, value) | Call::Echo(_, value) | Call::Value(_, value) | Call::Vector(_, value) => {
+                value.len()
+            }
+            Call::Order(message) => message.len(),
+        };
+        if length > MESSAGE_BYTES_MAX {
+            return Err(Problem::TooLong);
+        }
+        let mut call = Some(call);
+        self.shared.wait(|inbox| {
+            if number.is_some_and(|number| inbox.is_used(number)) {
+                return Some(Err(Problem::Used));
+            }
+            inbox.has_room().then(|| {
+                inbox.use_up(number);
+                inbox.command(Command::Call(call.take().expect("it is made once")), length);
+                Ok(())
+            })
+        })??;
+        self.shared.wake();
+        Ok(())
+    }
+
+    fn take<T>(&self, taken: Taken, take: impl FnMut(&mut Inbox) -> Option<T>) -> Result<T, Problem> {
+        let mut take = take;
+        let result = self.shared.wait(|inbox| {
+            let result = take(inbox)?;
+            inbox.command(Command::Taken(taken), 0);
+            Some(result)
+        })?;
+        self.shared.wake();
+        Ok(result)
+    }
+}
+
+impl Drop for GroupHandle {
+    fn drop(&mut self) {
+        self.shared.close();
+        if let Some(thread) = self.thread.take() {
+            // It has panicked, and said so.
+            let _ = thread.join();
+        }
+    }
+}

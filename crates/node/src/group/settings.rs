@@ -1,0 +1,116 @@
+//! Who is in a group.
+
+use crate::net::Channel;
+use bezant_core::auth::{Ed25519, Keyring, PublicKeys, SecretKey};
+use bezant_core::cluster::{ClientAuth, Cluster, Limits};
+use bezant_core::digest::{Digest, Domain};
+use bezant_core::ids::{Principal, PublicKey, ReplicaId};
+use bezant_core::protocols::ritas::group::HISTORY_BYTES_MAX;
+use bezant_core::replicas::{Replicas, ReplicasError};
+use bezant_core::wire::Wire;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
+
+/// What a process has to know about its group. The same at all of them, but for who it is, its key and its listener.
+#[derive(Debug)]
+pub struct GroupSettings {
+    /// Where each process listens, and its public key, by number.
+    pub members: Vec<(SocketAddr, PublicKey)>,
+    /// How many of them may be faulty.
+    pub f: usize,
+    /// Which of them this is.
+    pub me: ReplicaId,
+    /// Its key.
+    pub secret: SecretKey,
+    /// Where it listens.
+    pub listener: TcpListener,
+    /// The run: all processes of a run have the same, and no earlier run had it.
+    pub epoch: u64,
+    /// What links run over.
+    pub channel: Channel,
+    /// Whether messages of the atomic broadcast go together.
+    pub bundles: bool,
+    /// Whether long values are repeated instead of named, as in the thesis.
+    pub repeats: bool,
+    /// How often a process looks whether it has missed anything.
+    pub interval: Duration,
+    /// Bytes of messages that are kept for slow processes.
+    pub history_bytes_max: usize,
+}
+
+/// Why there is no such group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SettingsError {
+    /// So many processes do not tolerate so many faults.
+    Replicas(ReplicasError),
+    /// There is no process of this number.
+    NoMember(ReplicaId),
+    /// The secret key is not that of the public key which the group knows, or a public key is none.
+    Key(ReplicaId),
+}
+
+impl fmt::Display for SettingsError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Replicas(error) => error.fmt(out),
+            Self::NoMember(id) => write!(out, "the group has no process {}", id.0),
+            Self::Key(id) => {
+                write!(
+                    out,
+                    "the secret key of process {} does not belong to its public key, or a public key is none",
+                    id.0
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for SettingsError {}
+
+impl GroupSettings {
+    /// With what suits most groups: TLS, everything on that saves messages, a look each tenth of a second.
+    pub fn new(
+        members: Vec<(SocketAddr, PublicKey)>,
+        f: usize,
+        me: ReplicaId,
+        secret: SecretKey,
+        listener: TcpListener,
+    ) -> Self {
+        Self {
+            members,
+            f,
+            me,
+            secret,
+            listener,
+            epoch: 0,
+            channel: Channel::Tls,
+            bundles: true,
+            repeats: false,
+            interval: Duration::from_millis(100),
+            history_bytes_max: HISTORY_BYTES_MAX,
+        }
+    }
+
+    pub(super) fn replicas(&self) -> Result<Replicas, SettingsError> {
+        Replicas::new(self.members.len(), self.f).map_err(SettingsError::Replicas)
+    }
+
+    /// The keys of this process in this run of the group: what is said in another one has no MAC that holds here.
+    pub(super) fn keyring(&self) -> Result<Keyring, SettingsError> {
+        let keys: Vec<PublicKey> = self.members.iter().map(|(_, key)| *key).collect();
+        let parts: Vec<&[u8]> = keys.iter().map(|key| &key.0[..]).collect();
+        let members = Digest::of_parts(Domain::Group, &parts);
+        let id = Digest::of(Domain::Group, &(members, (self.epoch, self.f as u64)).to_bytes());
+        let id = *id.0.first_chunk().expect("a digest is longer");
+        let cluster = Cluster::new(id, keys.len(), self.f, ClientAuth::Signature, Limits::default());
+        let cluster = cluster.map_err(SettingsError::Replicas)?;
+        if usize::from(self.me.0) >= keys.len() {
+            return Err(SettingsError::NoMember(self.me));
+        }
+        let keys = PublicKeys { replicas: keys, identities: BTreeMap::new() };
+        let me = Principal::Replica(self.me);
+        Keyring::new(&Ed25519, &cluster, me, self.secret.clone(), keys).ok_or(SettingsError::Key(self.me))
+    }
+}

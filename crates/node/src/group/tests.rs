@@ -1,0 +1,96 @@
+//! Real links on loopback.
+
+use super::*;
+use crate::net::Channel;
+use bezant_core::auth::{Ed25519, SecretKey, Suite};
+use bezant_core::ids::PublicKey;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+
+fn settings(n: usize, epochs: &[u64]) -> Vec<GroupSettings> {
+    let listeners: Vec<TcpListener> = (0..n).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()).collect();
+    let secret = |of: usize| SecretKey([of as u8 + 1; 32]);
+    let member = |(of, listener): (usize, &TcpListener)| -> (SocketAddr, PublicKey) {
+        (listener.local_addr().unwrap(), Ed25519.public(&secret(of)))
+    };
+    let members: Vec<_> = listeners.iter().enumerate().map(member).collect();
+    let of = |(me, listener)| {
+        let settings = GroupSettings::new(members.clone(), (n - 1) / 3, ReplicaId(me as u8), secret(me), listener);
+        let interval = Duration::from_millis(20);
+        GroupSettings { epoch: epochs[me % epochs.len()], channel: Channel::Plain, interval, ..settings }
+    };
+    listeners.into_iter().enumerate().map(of).collect()
+}
+
+fn text(text: &str) -> Bytes {
+    Bytes::copy_from_slice(text.as_bytes())
+}
+
+/// Every process on a thread of its own does this.
+fn each<T: Send>(groups: &[GroupHandle], act: impl Fn(usize, &GroupHandle) -> T + Sync) -> Vec<T> {
+    std::thread::scope(|scope| {
+        let act = &act;
+        let threads: Vec<_> =
+            groups.iter().enumerate().map(|(me, group)| scope.spawn(move || act(me, group))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn four_processes_broadcast_and_agree() {
+    let groups: Vec<GroupHandle> = settings(4, &[1]).into_iter().map(|it| GroupHandle::start(it).unwrap()).collect();
+    groups.iter().for_each(|group| group.set_patience(Some(Duration::from_secs(20))));
+    let found = each(&groups, |me, group| {
+        let own = text(&format!("of {me}"));
+        group.reliable_broadcast(0, own.clone()).unwrap();
+        group.echo_broadcast(0, own.clone()).unwrap();
+        for of in 0..4 {
+            let expected = text(&format!("of {of}"));
+            assert_eq!(group.reliable_receive(ReplicaId(of), 0), Ok(expected.clone()));
+            assert_eq!(group.echo_receive(ReplicaId(of), 0), Ok(expected));
+        }
+        assert_eq!(group.agree_on_bit(0, true), Ok(true));
+        assert_eq!(group.agree(0, text("the same")), Ok(Some(text("the same"))));
+        let vector = group.agree_on_vector(0, own.clone()).unwrap();
+        (0..10).for_each(|_| group.order(own.clone()).unwrap());
+        let ordered: Vec<Ordered> = (0..40).map(|_| group.next_ordered().unwrap()).collect();
+        (vector, ordered)
+    });
+    assert!(found.iter().all(|it| *it == found[0]));
+    assert_eq!(groups[0].reliable_broadcast(0, text("again")), Err(Problem::Used));
+    assert_eq!(groups[0].reliable_receive(ReplicaId(4), 0), Err(Problem::NoMember));
+    let long = Bytes::from(vec![0; MESSAGE_BYTES_MAX + 1]);
+    assert_eq!(groups[0].order(long), Err(Problem::TooLong));
+}
+
+/// Who is of another run is no member; and a call that cannot be answered says why.
+#[test]
+fn two_runs_do_not_mix_and_patience_ends() {
+    let groups: Vec<GroupHandle> =
+        settings(4, &[1, 1, 2, 2]).into_iter().map(|it| GroupHandle::start(it).unwrap()).collect();
+    groups[0].set_patience(Some(Duration::from_millis(700)));
+    groups[0].reliable_broadcast(0, text("alone")).unwrap();
+    let missing = vec![ReplicaId(2), ReplicaId(3)];
+    assert_eq!(groups[0].reliable_receive(ReplicaId(0), 0), Err(Problem::TimedOut(missing)));
+}
+
+/// Calls that wait when the group is left end.
+#[test]
+fn who_waits_learns_that_the_group_was_left() {
+    let group = GroupHandle::start(settings(4, &[1]).remove(0)).unwrap();
+    let shared = group.shared.clone();
+    let waiting = std::thread::spawn(move || shared.wait(|inbox| inbox.bits.remove(&0)));
+    std::thread::sleep(Duration::from_millis(50));
+    drop(group);
+    assert_eq!(waiting.join().unwrap(), Err(Problem::Closed));
+}
+
+#[test]
+fn settings_that_do_not_fit_are_refused() {
+    let mut few = settings(4, &[1]).remove(0);
+    few.f = 2;
+    assert!(GroupHandle::start(few).is_err());
+    let mut other = settings(4, &[1]).remove(0);
+    other.secret = SecretKey([9; 32]);
+    let error = GroupHandle::start(other).unwrap_err();
+    assert!(error.to_string().contains("does not belong"), "{error}");
+}
