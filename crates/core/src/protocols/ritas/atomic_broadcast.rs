@@ -15,8 +15,9 @@
 //! W is decided by agreement, and W was proposed by a correct process, to which f + 1 said every id of it: one of these
 //! is correct, so the message exists, is the only one with its id, and reaches all by reliable broadcast. What was
 //! delivered follows from the decisions of the rounds so far, which all correct processes know in the same order.
-//! Nothing is listed or delivered twice (ritas-F7): delivered ids are remembered, by sender, as all below B and some
-//! above. With the number of the next round that is all that a process has to know to go on: its [`Standing`].
+//! Nothing is listed twice (ritas-F7): delivered ids are remembered, by sender, as all below B and some above. So W has
+//! nothing that was delivered: a correct process listed it in this very round, and had come to all rounds before. With
+//! the number of the next round that is all that a process has to know to go on: its [`Standing`].
 //!
 //! # Why it ends
 //! Of each sender only the L numbers from its B on are listed (ritas-F8: a window that moves; the thesis' is absolute,
@@ -320,16 +321,14 @@ impl AtomicBroadcast {
         written(&self.vouched.iter().filter(|id| self.admits_message(**id)).map(listed).collect::<Vec<_>>())
     }
 
-    /// AB 5: whether a message that is to be delivered is here, or was delivered before.
+    /// AB 5: whether a message that is to be delivered is here.
     fn has(&self, listed: &Listed) -> bool {
-        let is_here = || self.messages.get(&listed.id).is_some_and(|(word, _)| *word == listed.word);
-        self.standing.has(listed.id) || is_here()
+        self.messages.get(&listed.id).is_some_and(|(word, _)| *word == listed.word)
     }
 
     /// AB 5.
     fn deliver(&mut self, round: u64, listed: Vec<Listed>, out: &mut Vec<Output>) {
         let mut ids: Vec<Id> = listed.into_iter().map(|listed| listed.id).collect();
-        ids.retain(|id| !self.standing.has(*id));
         ids.sort_by_cached_key(|id| Digest::of(Domain::Turn, &(round, *id).to_bytes()));
         let (before, mut bytes) = (out.len(), 0);
         for id in ids {
