@@ -6,6 +6,7 @@
 //! | how are latencies kept? | [`histogram`] |
 //! | what did it cost per operation, and how is it shown? | [`figures`] |
 //! | how long does a switch from one instance to the next take? | [`switching`] |
+//! | what does a group do without a service? | [`groups`] |
 //! | who says anything to anybody? | [`raw`] |
 //! | which settings does the published table have? | [`suite`] |
 //! | how do protocols compare, and what did the papers find? | [`compare`] |
@@ -21,6 +22,7 @@
 pub mod chart;
 pub mod compare;
 pub mod figures;
+pub mod groups;
 pub mod histogram;
 pub mod laboratory;
 pub mod load;

@@ -1,7 +1,7 @@
 //! The loop of a process of a group: links, timers, calls, the machine.
 
 use super::inbox::{Problem, Shared};
-use super::settings::GroupSettings;
+use super::settings::{GroupSettings, Witness};
 use crate::config::Places;
 use crate::net::clock::{Clock, until};
 use crate::net::{Event, Hub, HubOptions, Lane, LinkId, Peer, Port, Worth};
@@ -38,6 +38,7 @@ pub(super) struct Host {
     events: Vec<GroupEvent>,
     rejected: Vec<(ReplicaId, Rejection)>,
     is_holding: bool,
+    witness: Witness,
 }
 
 /// What a MAC covers.
@@ -85,6 +86,7 @@ impl Host {
             events: Vec::new(),
             rejected: Vec::new(),
             is_holding: false,
+            witness: settings.witness,
         };
         Ok((host, shared))
     }
@@ -150,7 +152,12 @@ impl Host {
         self.machine.step(self.now, input, &mut outbox);
         for effect in outbox.drain() {
             match effect {
-                Effect::Send(to, message) => self.send(to, &message),
+                Effect::Send(to, mut message) => {
+                    if let Some(see) = &mut self.witness.0 {
+                        see(&mut message);
+                    }
+                    self.send(to, &message);
+                }
                 Effect::SetTimer(GroupTimer::Channel, at) => self.timer = Some(at),
                 Effect::CancelTimer(GroupTimer::Channel) => self.timer = None,
                 Effect::Notify(GroupEvent::Rejected(from, reason)) => self.rejected.push((from, reason)),

@@ -23,7 +23,7 @@ use bezant_core::protocols::ritas::group::{Call, Command, MESSAGE_BYTES_MAX, Tak
 use bytes::Bytes;
 use inbox::{Inbox, Number, Shared};
 pub use inbox::{Ordered, Problem};
-pub use settings::{GroupSettings, SettingsError};
+pub use settings::{GroupSettings, SettingsError, Witness};
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;

@@ -5,7 +5,7 @@ use bezant_core::auth::{Ed25519, Keyring, PublicKeys, SecretKey};
 use bezant_core::cluster::{ClientAuth, Cluster, Limits};
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::ids::{Principal, PublicKey, ReplicaId};
-use bezant_core::protocols::ritas::group::HISTORY_BYTES_MAX;
+use bezant_core::protocols::ritas::group::{GroupMessage, HISTORY_BYTES_MAX};
 use bezant_core::replicas::{Replicas, ReplicasError};
 use bezant_core::wire::Wire;
 use std::collections::BTreeMap;
@@ -38,6 +38,25 @@ pub struct GroupSettings {
     pub interval: Duration,
     /// Bytes of messages that are kept for slow processes.
     pub history_bytes_max: usize,
+    /// Somebody who sees what this process sends, and may change it.
+    pub witness: Witness,
+}
+
+/// What looks at each message that a process sends, for measurements; or makes a liar of it, for tests of others.
+#[derive(Default)]
+pub struct Witness(pub(super) Option<Box<dyn FnMut(&mut GroupMessage) + Send>>);
+
+impl Witness {
+    /// Who sees each message once, whoever it goes to.
+    pub fn new(see: impl FnMut(&mut GroupMessage) + Send + 'static) -> Self {
+        Self(Some(Box::new(see)))
+    }
+}
+
+impl fmt::Debug for Witness {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(if self.0.is_some() { "Witness" } else { "none" })
+    }
 }
 
 /// Why there is no such group.
@@ -90,6 +109,7 @@ impl GroupSettings {
             repeats: false,
             interval: Duration::from_millis(100),
             history_bytes_max: HISTORY_BYTES_MAX,
+            witness: Witness::default(),
         }
     }
 

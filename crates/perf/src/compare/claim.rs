@@ -3,6 +3,7 @@
 use super::attacks;
 use super::course::{self, Quantity};
 use super::fault::Fault;
+use super::groups;
 use super::sweep::{self, Metric, Place};
 use super::switching::{self, Moment};
 use crate::spread::{Spread, median_interval};
@@ -19,6 +20,8 @@ pub enum Measured {
     Switching(switching::Results),
     /// Runs under attacks.
     Attacks(attacks::Results),
+    /// Groups at work.
+    Groups(groups::Results),
 }
 
 /// One statement.
@@ -102,6 +105,8 @@ pub enum Ours {
     Attacked(attacks::Quantity, &'static str, Fault),
     /// The first protocol's quantity, divided by the second's under the same attack.
     AttackedTimes(Fault, (&'static str, attacks::Quantity), (&'static str, attacks::Quantity)),
+    /// A group's quantity, by name and place; divided by another one's, if there is one.
+    Groups(groups::Quantity, (&'static str, usize), Option<(&'static str, usize)>),
     /// The most seconds without an answer of any of a protocol's runs, of which there should be none.
     Silence(&'static str),
     /// The same as another one, and whether all of its interval is as wanted.
@@ -165,6 +170,12 @@ impl Ours {
             }
             (Self::AttackedTimes(attack, subject, base), Measured::Attacks(results)) => {
                 results.ratio(*attack, *subject, *base)
+            }
+            (Self::Groups(quantity, subject, None), Measured::Groups(results)) => {
+                results.spread(subject.0, subject.1, *quantity)
+            }
+            (Self::Groups(quantity, subject, Some(base)), Measured::Groups(results)) => {
+                results.ratio(*quantity, *subject, *base)
             }
             _ => None,
         }

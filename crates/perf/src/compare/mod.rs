@@ -5,10 +5,11 @@
 //!
 //! | question | module |
 //! |---|---|
-//! | which experiments are there, and what did the papers find? | [`presets`], [`robust`], [`practicality`], [`ring`], [`ring_links`], [`down`] |
+//! | which experiments are there, and what did the papers find? | [`presets`], [`robust`], [`practicality`], [`ring`], [`ring_links`], [`ritas`], [`down`] |
 //! | which settings are measured, and what came of it? | [`sweep`] |
 //! | what happens over time, with a replica down or clients coming and going? | [`course`] |
 //! | what may be wrong meanwhile? | [`fault`] |
+//! | what does a group do without a service? | [`groups`] |
 //! | what does an attack cost? | [`attacks`] |
 //! | how long does a switch take? | [`switching`] |
 //! | what does the paper say that we can check? | [`claim`] |
@@ -23,6 +24,7 @@ pub mod course;
 mod csv;
 mod down;
 pub mod fault;
+pub mod groups;
 pub mod page;
 pub mod picture;
 mod practicality;
@@ -30,6 +32,7 @@ pub mod presets;
 pub mod record;
 mod ring;
 mod ring_links;
+mod ritas;
 mod robust;
 pub mod summary;
 pub mod sweep;
@@ -42,6 +45,7 @@ use attacks::Attacks;
 use claim::Claim;
 use course::{Course, Event};
 use fault::{Culprit, Fault};
+use groups::Groups;
 use sweep::Sweep;
 use switching::Switching;
 
@@ -72,6 +76,7 @@ impl Experiment {
             Kind::Course(course) => course.f,
             Kind::Switching(switching) => switching.f,
             Kind::Attacks(attacks) => attacks.f,
+            Kind::Groups(_) => 0,
         };
         3 * usize::from(f) + 1
     }
@@ -88,6 +93,8 @@ pub enum Kind {
     Switching(Switching),
     /// Throughput before and under attacks.
     Attacks(Attacks),
+    /// What processes do without a service.
+    Groups(Groups),
 }
 
 impl Kind {
@@ -96,7 +103,7 @@ impl Kind {
         let is_client = |fault: &Fault| fault.culprit() == Culprit::Client;
         match self {
             Self::Course(Course { event: Event::Outage { fault, .. }, .. }) => is_client(fault),
-            Self::Sweep(_) | Self::Course(_) => false,
+            Self::Sweep(_) | Self::Course(_) | Self::Groups(_) => false,
             Self::Switching(switching) => switching.attacks.iter().flatten().any(is_client),
             Self::Attacks(attacks) => attacks.attacks.iter().any(is_client),
         }

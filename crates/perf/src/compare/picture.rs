@@ -3,6 +3,7 @@
 use super::attacks::{self, Attacks};
 use super::course::{self, BUCKET, Course, Event, Timeline};
 use super::fault::Fault;
+use super::groups::{self, Groups};
 use super::summary::{HISTORY, panel_of};
 use super::sweep::{self, Axis, Metric, Panel as Part, Sweep};
 use super::switching::{self, Moment, Switching};
@@ -23,6 +24,7 @@ pub fn chart(experiment: &Experiment, measured: &Measured) -> Chart {
             switching_panels(switching, &experiment.protocols, results)
         }
         (Kind::Attacks(attacks), Measured::Attacks(results)) => attacks_panels(attacks, &experiment.protocols, results),
+        (Kind::Groups(groups), Measured::Groups(results)) => groups_panels(groups, &experiment.protocols, results),
         _ => (1, Vec::new()),
     };
     Chart { title: experiment.title.clone(), columns, panels }
@@ -132,6 +134,26 @@ fn attacks_panels(attacks: &Attacks, protocols: &[String], results: &attacks::Re
     };
     let panels: Vec<_> = attacks.attacks.iter().filter_map(one).collect();
     (panels.len().clamp(1, COLUMNS_MAX), panels)
+}
+
+/// A panel for each quantity, with all curves.
+fn groups_panels(groups: &Groups, protocols: &[String], results: &groups::Results) -> (usize, Vec<Panel>) {
+    let curve = |(colour, name): (usize, &String), quantity| {
+        let points = groups.places().into_iter();
+        let points = points.filter_map(|at| Some((at as f64, results.spread(name, at, quantity)?)));
+        Series { name: name.clone(), colour, points: points.collect() }
+    };
+    let panel = |quantity: &groups::Quantity| Panel {
+        title: String::new(),
+        x_label: groups.axis.to_owned(),
+        x_names: Vec::new(),
+        x_doubles: groups.places().len() > 3,
+        y_label: quantity.label().to_owned(),
+        series: protocols.iter().enumerate().map(|protocol| curve(protocol, *quantity)).collect(),
+        marks: Vec::new(),
+        light_marks: Vec::new(),
+    };
+    (groups.quantities.len().min(COLUMNS_MAX), groups.quantities.iter().map(panel).collect())
 }
 
 /// When another instance was seen.

@@ -11,12 +11,12 @@ use super::fault::Fault;
 use super::sweep::{Axis, Metric, Place, Sweep};
 use super::switching::{self, Moment, Switching};
 use super::terms::{ANYWHERE, BIG, BIG_REPLIES, BIG_REQUESTS, NOTHING, SMALL, THE_PAPER, claim, names, point};
-use super::{Experiment, Kind, down, practicality, ring, ring_links, robust};
+use super::{Experiment, Kind, down, practicality, ring, ring_links, ritas, robust};
 use crate::load::Asked;
 use std::time::Duration;
 
 /// The names of [`all`].
-pub const NAMES: [&str; 34] = [
+pub const NAMES: [&str; 43] = [
     "figure-5",
     "table-2",
     "figure-8",
@@ -49,6 +49,15 @@ pub const NAMES: [&str; 34] = [
     "ring-panics",
     "ring-partial-macs",
     "ring-partial-macs-f2",
+    "ritas-table-5-1",
+    "ritas-table-5-2",
+    "ritas-figure-5-1",
+    "ritas-figure-5-2",
+    "ritas-figure-5-3",
+    "ritas-figure-5-4",
+    "ritas-figure-5-5",
+    "ritas-figure-5-11",
+    "ritas-speed",
     "machine-down",
     "targets",
 ];
@@ -76,6 +85,7 @@ pub fn all() -> Vec<Experiment> {
         .chain(practicality)
         .chain(ring_links::all())
         .chain(ring::faults())
+        .chain(ritas::all())
         .chain([down::experiment(), targets()])
         .collect()
 }

@@ -4,6 +4,7 @@ use super::attacks::{self, Attacks};
 use super::claim::Measured;
 use super::course::{self, Course, Quantity};
 use super::fault::Fault;
+use super::groups::{self, Groups};
 use super::sweep::{self, Axis, Metric, Sweep};
 use super::switching::{self, Moment, Switching};
 use super::{Experiment, Kind};
@@ -63,6 +64,7 @@ pub fn lines(experiment: &Experiment, measured: &Measured) -> Vec<Line> {
         (Kind::Course(course), Measured::Course(results)) => course_lines(experiment, course, results),
         (Kind::Switching(switching), Measured::Switching(results)) => switching_lines(experiment, switching, results),
         (Kind::Attacks(attacks), Measured::Attacks(results)) => attacks_lines(experiment, attacks, results),
+        (Kind::Groups(groups), Measured::Groups(results)) => groups_lines(experiment, groups, results),
         _ => Vec::new(),
     }
 }
@@ -147,6 +149,17 @@ fn attacks_lines(experiment: &Experiment, attacks: &Attacks, results: &attacks::
         for quantity in attacks::Quantity::ALL {
             let rounds = |protocol: &str| results.rounds(protocol, attack, quantity);
             lines.extend(side_by_side(experiment, attack.name(), None, quantity.label(), rounds));
+        }
+    }
+    lines
+}
+
+fn groups_lines(experiment: &Experiment, groups: &Groups, results: &groups::Results) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for &quantity in &groups.quantities {
+        for at in groups.places() {
+            let rounds = |name: &str| results.rounds(name, at, quantity);
+            lines.extend(side_by_side(experiment, "", Some((groups.axis, At::Number(at))), quantity.label(), rounds));
         }
     }
     lines

@@ -18,7 +18,7 @@ use bezant_perf::compare::course::{Course, Event};
 use bezant_perf::compare::fault::Fault;
 use bezant_perf::compare::summary::{Line, lines};
 use bezant_perf::compare::sweep::{Axis, Point, Sweep};
-use bezant_perf::compare::{Experiment, Kind, course, page, picture, presets, sweep, switching};
+use bezant_perf::compare::{Experiment, Kind, course, groups, page, picture, presets, sweep, switching};
 use bezant_perf::load::Asked;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::collections::BTreeSet;
@@ -185,6 +185,9 @@ fn experiments(arguments: &Arguments) -> Result<Vec<(Experiment, Vec<Contender>)
         return Err(Failure::usage(format!("{} is about links that have a rate: add --netns.", it.name)));
     }
     let complete = |mut experiment: Experiment| {
+        if let Kind::Groups(_) = experiment.kind {
+            return Ok((experiment, Vec::new()));
+        }
         if let Some(Contenders(chosen)) = &arguments.protocols {
             experiment.protocols = chosen.iter().map(ToString::to_string).collect();
         }
@@ -219,7 +222,7 @@ fn scaled(kind: Kind, scale: f64, chosen: Option<Fault>) -> Kind {
             switching.attacks.retain(|attack| attack.is_none() || chosen.is_none() || *attack == chosen);
             Kind::Switching(switching)
         }
-        Kind::Sweep(_) => kind,
+        Kind::Sweep(_) | Kind::Groups(_) => kind,
     }
 }
 
@@ -338,6 +341,7 @@ impl<'a> Comparison<'a> {
             Kind::Course(_) => Measured::Course(course::Results::default()),
             Kind::Switching(_) => Measured::Switching(switching::Results::default()),
             Kind::Attacks(_) => Measured::Attacks(attacks::Results::default()),
+            Kind::Groups(_) => Measured::Groups(groups::Results::default()),
         };
         let load_average = load_average();
         if let Some(load) = load_average.filter(|load| *load > LOAD_AVERAGE_MAX) {
@@ -358,6 +362,7 @@ impl<'a> Comparison<'a> {
             Measured::Course(results) => results.to_csv(),
             Measured::Switching(results) => results.to_csv(),
             Measured::Attacks(results) => results.to_csv(),
+            Measured::Groups(results) => results.to_csv(),
         };
         let picture = chart::svg(&picture::chart(experiment, &self.measured))
             .map_err(|error| Failure::failed(format!("the picture of {name}: {error}.")))?;
@@ -410,7 +415,7 @@ mod tests {
 
     #[test]
     fn every_protocol_of_the_figures_exists() {
-        for experiment in presets::all() {
+        for experiment in presets::all().into_iter().filter(|it| !matches!(it.kind, Kind::Groups(_))) {
             let protocols: Vec<_> = experiment.protocols.iter().filter_map(|name| contender(name).ok()).collect();
             assert_eq!(protocols.len(), experiment.protocols.len(), "{}", experiment.name);
             let shown: Vec<_> = protocols.iter().map(ToString::to_string).collect();

@@ -56,13 +56,16 @@ impl Comparison<'_> {
         }
         let cores = share::cores();
         match &self.experiment.kind {
-            Kind::Switching(_) => {}
+            Kind::Switching(_) | Kind::Groups(_) => {}
             _ if each_has_a_thread(self.contenders) => settings += "; each client on a thread of its own",
             _ => settings += &format!("; clients on {load_threads} threads"),
         }
         let durability = if self.names_durability() { "durability as named" } else { &durability };
         let auth = if self.contenders.iter().all(|it| it.auth.is_some()) { "authentication as named" } else { &auth };
-        settings += &format!("; {durability}, {channel}, {auth}; all on one machine with {cores} cores");
+        settings += &match &self.experiment.kind {
+            Kind::Groups(_) => format!("; links with MACs; all on one machine with {cores} cores"),
+            _ => format!("; {durability}, {channel}, {auth}; all on one machine with {cores} cores"),
+        };
         settings += &self.load_average.map_or(".".to_owned(), |load| format!(", its load before: {load}."));
         How { command, settings, failed: self.failed }
     }
@@ -87,6 +90,7 @@ impl Comparison<'_> {
                 }
                 settings += &format!("; {}", told(course));
             }
+            Kind::Groups(_) => {}
             Kind::Switching(_) => {
                 command += &chosen;
                 settings += ", each switch in a cluster of its own";
@@ -108,7 +112,7 @@ impl Comparison<'_> {
     fn names_durability(&self) -> bool {
         match &self.experiment.kind {
             Kind::Sweep(sweep) => sweep.points.iter().all(|it| it.variant.is_some_and(|it| it.durability.is_some())),
-            Kind::Course(_) | Kind::Switching(_) | Kind::Attacks(_) => false,
+            Kind::Course(_) | Kind::Switching(_) | Kind::Attacks(_) | Kind::Groups(_) => false,
         }
     }
 }

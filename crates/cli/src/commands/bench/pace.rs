@@ -56,7 +56,7 @@ impl Pace {
         let Some(minutes) = length.budget else { return pace(length.warmup, length.seconds, None) };
         let points = |(experiment, contenders): &(Experiment, Vec<Contender>)| match &experiment.kind {
             Kind::Sweep(sweep) => Ok(sweep.points.len() * contenders.len()),
-            Kind::Course(_) | Kind::Switching(_) | Kind::Attacks(_) => {
+            Kind::Course(_) | Kind::Switching(_) | Kind::Attacks(_) | Kind::Groups(_) => {
                 Err(Failure::usage("--budget is for steady loads."))
             }
         };

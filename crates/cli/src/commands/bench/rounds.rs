@@ -3,14 +3,16 @@
 use super::compare::{Comparison, subject};
 use super::contender::Contender;
 use super::measure::Subject;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use bezant_perf::compare::Kind;
 use bezant_perf::compare::attacks::{Attacks, Run};
 use bezant_perf::compare::claim::Measured;
 use bezant_perf::compare::course::{Course, Timeline};
+use bezant_perf::compare::groups::{self, Groups};
 use bezant_perf::compare::sweep::{Measurement, Point, Sweep};
 use bezant_perf::compare::switching::{self, Switching};
 use bezant_perf::figures::Figures;
+use bezant_perf::groups::Ran;
 use bezant_perf::switching::{History, Took};
 use std::time::Instant;
 
@@ -24,6 +26,7 @@ impl Comparison<'_> {
             Kind::Course(course) => self.measure_course(round, course),
             Kind::Switching(switching) => self.measure_switching(round, switching),
             Kind::Attacks(attacks) => self.measure_attacks(round, attacks),
+            Kind::Groups(groups) => self.measure_groups(round, groups),
         }
     }
 
@@ -109,6 +112,25 @@ impl Comparison<'_> {
     }
 
     /// Forwards in one round and backwards in the next.
+    fn measure_groups(&mut self, round: usize, groups: &Groups) {
+        let mut cells = groups.cells.clone();
+        if round.is_multiple_of(2) {
+            cells.reverse();
+        }
+        for cell in cells {
+            let outcome = bezant_perf::groups::measure(&cell.setting);
+            let outcome = outcome.map_err(|error| Failure::failed(format!("the group came to no end: {error}.")));
+            let told = |ran: &Ran| format!("{:.0} µs, {:.0}/s", ran.latency.as_secs_f64() * 1e6, ran.per_second);
+            let Some(ran) = self.report(&format!("{}, {} {}", cell.name, cell.at, groups.axis), outcome, told) else {
+                continue;
+            };
+            if let Measured::Groups(results) = &mut self.measured {
+                results.measurements.push(groups::Measurement { round, cell, ran });
+            }
+        }
+    }
+
+    /// Forwards in one round and backwards in the next.
     fn in_turn(&self, round: usize) -> Vec<Contender> {
         let mut contenders = self.contenders.to_vec();
         if round.is_multiple_of(2) {
@@ -125,6 +147,7 @@ impl Comparison<'_> {
             Kind::Course(_) => self.contenders.len(),
             Kind::Switching(it) => it.places().len() * self.contenders.len(),
             Kind::Attacks(attacks) => attacks.attacks.len() * self.contenders.len(),
+            Kind::Groups(groups) => groups.cells.len(),
         };
         let total = of_one_round * self.arguments.length.rounds as usize;
         let place = format!("[{} {}/{total}] {what}:", self.experiment.name, self.done);
