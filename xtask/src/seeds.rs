@@ -22,13 +22,15 @@ const SUBJECTS: [(&str, &str); 10] = [
     ("aliph", "sql"),
 ];
 /// Scenarios of each subject in the gate, about a minute in all on two cores; and as many at a time in a soak.
-const SEEDS: u64 = 600;
+const SEEDS: u64 = 500;
 /// What runs with more than one liar in the gate, and how many scenarios: one takes as long as 4 or 10 at f = 1.
 const COALITIONS: [&str; 3] = ["pbft", "aliph", "ring"];
 const SEEDS_OF_COALITIONS: [(u32, u64); 2] = [(2, 100), (3, 25)];
 /// An order that takes ten times as many messages, alone and as a Backup, and how many scenarios of each.
 const ASYNCHRONOUS: [(&str, &str); 2] = [("ritas", "kv"), ("quorum, chain, backup(ritas)", "kv")];
-const SEEDS_OF_ASYNCHRONOUS: u64 = 150;
+const SEEDS_OF_ASYNCHRONOUS: u64 = 100;
+/// Runs of its layers alone, with so many replicas of which so many may lie: each takes as long as a tenth of one.
+const LAYERS: [(&str, &str, u64); 3] = [("1", "4", 3_000), ("1", "5", 1_000), ("2", "7", 300)];
 /// Scenarios of each subject with more than 3f + 1 replicas in the gate: with one more, and with two.
 const SEEDS_OF_SPARES: u64 = 100;
 const SPARES: [u32; 2] = [1, 2];
@@ -77,10 +79,15 @@ pub(crate) fn of_this_commit() -> Result<String> {
     for spare in SPARES {
         run_each(first, (1, spare), SEEDS_OF_SPARES, &COALITIONS.map(|protocol| (protocol, "kv")), &mut lies)?;
     }
+    for (f, n, runs) in LAYERS {
+        let seeds = format!("{first}..{}", first + runs);
+        let arguments = ["--layers", "--f", f, "--replicas", n, "--seeds", &seeds, "--json"];
+        lies.add(&simulate("fresh-seeds", &arguments)?)?;
+    }
     lies.judge()?;
     let Lies { scenarios, acts } = lies;
     let kinds = acts.len();
-    let what = format!("{scenarios} scenarios from seed {first}, f = 1, 2, 3, n = 3f + 1 and more");
+    let what = format!("{scenarios} scenarios from seed {first}, f = 1, 2, 3, n = 3f + 1 and more, layers alone");
     Ok(format!("no violation in {what}; {kinds} ways of lying"))
 }
 

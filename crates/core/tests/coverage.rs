@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// What is said by variants of these travels, or is kept in the log.
-const MESSAGES: [&str; 9] = [
+const MESSAGES: [&str; 10] = [
     "Message",
     "PbftMessage",
     "TransferMessage",
@@ -14,6 +14,7 @@ const MESSAGES: [&str; 9] = [
     "PaceMessage",
     "CookieMessage",
     "RitasMessage",
+    "Speech",
     "Statement",
 ];
 const RECORDS: [&str; 5] = ["InstanceRecord", "HistoryRecord", "PbftRecord", "RitasRecord", "ResilientRecord"];

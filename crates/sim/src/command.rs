@@ -2,9 +2,9 @@
 
 use crate::arguments::Arguments;
 use crate::byzantine::{Acts, Adversary, Choice};
-use crate::checks::Violation;
 use crate::group::{self, ADVERSARIES};
 use crate::options::ScenarioOptions;
+use crate::report::{INTERRUPTED, print_each};
 use crate::runs::{RangeOptions, Summary, run, run_range, run_traced};
 use crate::scenario::Scenario;
 use crate::seeds::{Saved, saved};
@@ -18,9 +18,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-
-/// The exit code of a hunt that was interrupted and had found nothing.
-pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Set when somebody interrupts: the hunt then says what it did so far. Who does it twice does not wait for that.
 fn interruption() -> Arc<AtomicBool> {
@@ -223,11 +220,4 @@ fn run_saved() -> ExitCode {
 
 fn print_violations(verdict: &Verdict) {
     print_each(&verdict.violations);
-}
-
-/// What was wrong, line by line.
-pub(crate) fn print_each(violations: &[Violation]) {
-    for violation in violations {
-        eprintln!("  {} at {:.3} ms: {}", violation.check, violation.at as f64 / 1000.0, violation.what);
-    }
 }

@@ -35,6 +35,7 @@ pub mod node;
 pub mod options;
 pub mod panics;
 pub mod passes;
+mod report;
 pub mod rng;
 pub mod runs;
 pub mod scenario;

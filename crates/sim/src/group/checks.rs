@@ -1,4 +1,4 @@
-//! What must be true of a group, whoever lies: I1 to I4 of the notes.
+//! What must be true of a group, whoever lies: ritas-I1, ritas-I2, ritas-I3 and ritas-I4.
 
 use super::scenario::GroupScenario;
 use crate::checks::Violation;
@@ -161,7 +161,7 @@ pub(super) fn check(scenario: &GroupScenario, calls: &Calls, answers: &Answers, 
         same("I2 bit", (first, &reference.bits), (id, &other.bits), &mut wrong);
         same("I3 value", (first, &reference.values), (id, &other.values), &mut wrong);
         same("I3 vector", (first, &reference.vectors), (id, &other.vectors), &mut wrong);
-        same("I4 order", (first, &reference.ordered), (id, &other.ordered), &mut wrong);
+        same("I3 order", (first, &reference.ordered), (id, &other.ordered), &mut wrong);
         // Some may have what others have not; nobody has anything else.
         for (key, bytes) in &other.echo {
             if reference.echo.get(key).is_some_and(|known| known != bytes) {
@@ -233,7 +233,7 @@ fn valid(
         sent.sort();
         got.sort();
         if sent != got {
-            wrong.push(("I4 validity", format!("{id} has {got:?} of {of}, which sent {sent:?}")));
+            wrong.push(("I3 validity", format!("{id} has {got:?} of {of}, which sent {sent:?}")));
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{ADVERSARIES, GroupOptions, GroupVerdict, run};
 use crate::arguments::Arguments;
 use crate::byzantine::{Acts, Choice, add_acts};
-use crate::command::{INTERRUPTED, print_each};
+use crate::report::{INTERRUPTED, print_each};
 use crate::runs::{Hunt, RangeOptions, hunt};
 use serde_json::json;
 use std::process::ExitCode;

@@ -26,13 +26,14 @@
 //! Of the atomic broadcast see `history.rs`. Of the other layers the last [`ROOTS`](super::stack::ROOTS) instances of
 //! each are kept, and of each owner: whoever is further behind is one of the f, too.
 
+mod calls;
 mod history;
 mod message;
 #[cfg(test)]
 mod tests;
 
 use super::atomic_broadcast::WINDOW;
-use super::message::{Said, VALUE_BYTES_MAX, Value};
+use super::message::{Said, Value};
 use super::pace::Pace;
 use super::path::{Layer, Path};
 use super::scope::{self, Scope};
@@ -50,14 +51,12 @@ use crate::wire::Wire;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use bytes::Bytes;
+pub use calls::{Call, Command, GroupEvent, Taken};
 use core::convert::Infallible;
 pub use history::HISTORY_ROUNDS_MAX;
 use history::History;
 use message::{BUNDLE_MESSAGES_MAX, Bundle, Part};
-pub use message::{GroupMessage, Here, Speech};
-
-/// Bytes of the longest message, proposal or broadcast of the application.
-pub const MESSAGE_BYTES_MAX: usize = VALUE_BYTES_MAX / 4;
+pub use message::{GroupMessage, Here, MESSAGE_BYTES_MAX, Speech};
 
 /// Bytes of a bundle, if it has more than one message.
 const BUNDLE_BYTES: usize = 256 << 10;
@@ -87,70 +86,6 @@ pub struct GroupOptions {
     pub interval: Duration,
     /// Bytes of messages of the atomic broadcast that are kept for processes that have not said that they have them.
     pub history_bytes_max: usize,
-}
-
-/// What the application wants done, with the number of the instance.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Call {
-    /// Broadcast this reliably.
-    Reliable(u64, Bytes),
-    /// Broadcast this by echo.
-    Echo(u64, Bytes),
-    /// Propose this to a binary consensus.
-    Bit(u64, bool),
-    /// Propose this to a multi-valued consensus.
-    Value(u64, Bytes),
-    /// Propose this to a vector consensus.
-    Vector(u64, Bytes),
-    /// Have this ordered.
-    Order(Bytes),
-}
-
-/// What the host says for the application.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Command {
-    /// Group 1.
-    Call(Call),
-    /// Group 2. It has this result.
-    Taken(Taken),
-    /// It has more messages of the atomic broadcast than it can take, or not any more: no round begins meanwhile.
-    Hold(bool),
-}
-
-/// Which result the application has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
-    /// A reliable broadcast.
-    Reliable(ReplicaId, u64),
-    /// A broadcast by echo.
-    Echo(ReplicaId, u64),
-    /// A bit.
-    Bit(u64),
-    /// A value.
-    Value(u64),
-    /// A vector.
-    Vector(u64),
-}
-
-/// What the application learns.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum GroupEvent {
-    /// A process has broadcast this reliably.
-    Reliable(ReplicaId, u64, Bytes),
-    /// A process has broadcast this by echo.
-    Echo(ReplicaId, u64, Bytes),
-    /// A binary consensus has decided.
-    Bit(u64, bool),
-    /// A multi-valued one has; or it has come to ⊥.
-    Value(u64, Option<Bytes>),
-    /// A vector consensus has: what each process proposed, where the vector has it.
-    Vector(u64, Vec<Option<Bytes>>),
-    /// A message of this process is next in the order.
-    Ordered(ReplicaId, Bytes),
-    /// The others have gone on without this process: it misses messages that nobody keeps.
-    LeftBehind,
-    /// Something that this process said was not accepted.
-    Rejected(ReplicaId, Rejection),
 }
 
 /// The only timer.
@@ -186,57 +121,6 @@ pub struct Group {
 
 fn root() -> Path {
     Path::root(Layer::Atomic, 0)
-}
-
-impl Call {
-    const fn bytes(&self) -> usize {
-        match self {
-            Self::Bit(..) => 1,
-            Self::Reliable(_, bytes)
-            | Self::Echo(_, bytes)
-            | Self::Value(_, bytes)
-            | Self::Vector(_, bytes)
-            | Self::Order(bytes) => bytes.len(),
-        }
-    }
-
-    /// The instance; of the atomic broadcast there is one.
-    fn path(&self) -> Path {
-        match self {
-            Self::Reliable(number, _) => Path::root(Layer::Reliable, *number),
-            Self::Echo(number, _) => Path::root(Layer::Echo, *number),
-            Self::Bit(number, _) => Path::root(Layer::Binary, *number),
-            Self::Value(number, _) => Path::root(Layer::Multi, *number),
-            Self::Vector(number, _) => Path::root(Layer::Vector, *number),
-            Self::Order(_) => root(),
-        }
-    }
-}
-
-impl Taken {
-    fn path(self) -> Path {
-        match self {
-            Self::Reliable(owner, number) => Path::root(Layer::Reliable, number).by(owner),
-            Self::Echo(owner, number) => Path::root(Layer::Echo, number).by(owner),
-            Self::Bit(number) => Path::root(Layer::Binary, number),
-            Self::Value(number) => Path::root(Layer::Multi, number),
-            Self::Vector(number) => Path::root(Layer::Vector, number),
-        }
-    }
-}
-
-impl GroupEvent {
-    /// What the application has when it has this; a message of the atomic broadcast is nothing that anybody waits for.
-    pub const fn taken(&self) -> Option<Taken> {
-        match self {
-            Self::Reliable(owner, number, _) => Some(Taken::Reliable(*owner, *number)),
-            Self::Echo(owner, number, _) => Some(Taken::Echo(*owner, *number)),
-            Self::Bit(number, _) => Some(Taken::Bit(*number)),
-            Self::Value(number, _) => Some(Taken::Value(*number)),
-            Self::Vector(number, _) => Some(Taken::Vector(*number)),
-            Self::Ordered(..) | Self::LeftBehind | Self::Rejected(..) => None,
-        }
-    }
 }
 
 impl Group {
