@@ -5,7 +5,7 @@ use crate::byzantine::{Acts, Adversary, Choice};
 use crate::group::{self, ADVERSARIES};
 use crate::options::ScenarioOptions;
 use crate::report::{INTERRUPTED, print_each};
-use crate::runs::{RangeOptions, Summary, run, run_range, run_traced};
+use crate::runs::{RangeOptions, Summary, run_range, run_traced};
 use crate::scenario::Scenario;
 use crate::seeds::{Saved, saved};
 use crate::shrink::shrink;
@@ -206,12 +206,12 @@ fn run_saved() -> ExitCode {
         }
     };
     let mut failed = 0;
-    for Saved { options, why } in &saved {
-        let verdict = run(options);
-        if !verdict.violations.is_empty() {
+    for Saved { run, why } in &saved {
+        let violations = run.violations();
+        if !violations.is_empty() {
             failed += 1;
-            eprintln!("VIOLATION replay: {options} --trace\n  kept because: {why}");
-            print_violations(&verdict);
+            eprintln!("VIOLATION replay: {run}\n  kept because: {why}");
+            print_each(&violations);
         }
     }
     println!("{} saved seeds, {failed} violations", saved.len());

@@ -7,20 +7,66 @@
 
 use crate::arguments::Arguments;
 use crate::checks::Violation;
-use crate::group;
+use crate::group::{self, GroupOptions};
 use crate::options::ScenarioOptions;
 use crate::runs::run;
 use clap::Parser;
+use std::fmt;
 
 /// All files, with their names.
-const FILES: &[(&str, &str)] =
-    &[("abstract.txt", include_str!("../seeds/abstract.txt")), ("pbft.txt", include_str!("../seeds/pbft.txt"))];
+const FILES: &[(&str, &str)] = &[
+    ("abstract.txt", include_str!("../seeds/abstract.txt")),
+    ("pbft.txt", include_str!("../seeds/pbft.txt")),
+    ("ritas.txt", include_str!("../seeds/ritas.txt")),
+];
+
+/// A run of whole replicas, or of layers alone.
+#[derive(Clone, Debug)]
+pub enum Kept {
+    /// Replicas.
+    Whole(ScenarioOptions),
+    /// Layers.
+    Layers(GroupOptions),
+}
+
+impl Kept {
+    fn parse(arguments: &str) -> Result<Self, String> {
+        match parse(arguments)?.group() {
+            Some(options) => Ok(Self::Layers(options)),
+            None => scenario(arguments).map(Self::Whole),
+        }
+    }
+
+    /// Runs it: what is violated.
+    pub fn violations(&self) -> Vec<Violation> {
+        match self {
+            Self::Whole(options) => run(options).violations,
+            Self::Layers(options) => group::run(options).violations,
+        }
+    }
+
+    const fn seed(&self) -> u64 {
+        match self {
+            Self::Whole(options) => options.seed,
+            Self::Layers(options) => options.seed,
+        }
+    }
+}
+
+impl fmt::Display for Kept {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole(options) => write!(out, "{options} --trace"),
+            Self::Layers(options) => options.fmt(out),
+        }
+    }
+}
 
 /// A run and why it is kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Saved {
     /// The run.
-    pub options: ScenarioOptions,
+    pub run: Kept,
     /// Why, in a sentence.
     pub why: String,
 }
@@ -51,11 +97,8 @@ pub fn scenario(arguments: &str) -> Result<ScenarioOptions, String> {
 /// # Errors
 /// What is wrong with them.
 pub fn violations(arguments: &str) -> Result<(u64, Vec<Violation>), String> {
-    if let Some(options) = parse(arguments)?.group() {
-        return Ok((options.seed, group::run(&options).violations));
-    }
-    let options = scenario(arguments)?;
-    Ok((options.seed, run(&options).violations))
+    let run = Kept::parse(arguments)?;
+    Ok((run.seed(), run.violations()))
 }
 
 /// Every saved seed.
@@ -68,8 +111,8 @@ pub fn saved() -> Result<Vec<Saved>, String> {
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let place = || format!("{name}, line {}", number + 1);
             let (arguments, why) = line.split_once('#').ok_or_else(|| format!("{}: no sentence", place()))?;
-            let options = scenario(arguments).map_err(|error| format!("{}: {error}", place()))?;
-            all.push(Saved { options, why: why.trim().to_owned() });
+            let run = Kept::parse(arguments).map_err(|error| format!("{}: {error}", place()))?;
+            all.push(Saved { run, why: why.trim().to_owned() });
         }
     }
     Ok(all)
@@ -84,7 +127,11 @@ mod tests {
     #[test]
     fn saved_seeds_hold_and_repeat() {
         let mut counts = Counts::default();
-        for Saved { options, why } in saved().unwrap() {
+        for Saved { run: kept, why } in saved().unwrap() {
+            let Kept::Whole(options) = kept else {
+                assert_eq!(kept.violations(), [], "{kept}: {why}");
+                continue;
+            };
             let (first, second) = (run(&options), run(&options));
             assert_eq!(first.violations, [], "{options}: {why}");
             assert_eq!(first.trace_hash, second.trace_hash, "{options}: {why}");

@@ -207,9 +207,10 @@ impl AtomicBroadcast {
         round >= self.standing.round && round - self.standing.round <= ROUNDS_AHEAD
     }
 
-    /// The first round of which anything is of use here.
+    /// The first round of which anything is of use here. A round may be decided before the one that this process is
+    /// in.
     pub(super) fn needs_from(&self) -> u64 {
-        self.open.first().copied().unwrap_or(self.standing.round)
+        self.open.first().map_or(self.standing.round, |open| self.standing.round.min(*open))
     }
 
     /// Whether anything is on its way here.
