@@ -27,6 +27,16 @@ pub enum ClientAuth {
     Signature,
 }
 
+/// What RITAS tosses where processes do not agree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Coin {
+    /// Each replica a coin of its own. The default.
+    #[default]
+    Local,
+    /// All the same one ([`crate::auth::CommonCoin`]): with keys that somebody has dealt.
+    Common,
+}
+
 /// The sizes and limits of a cluster. The same at every replica: its digest is part of the handshake and of every
 /// MAC key and signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +53,8 @@ pub struct Cluster {
     pub dynamic_clients: bool,
     /// How many requests a Backup commits before it hands on, where the composition has other instances.
     pub quota: Quota,
+    /// What RITAS tosses, where the composition has it.
+    pub coin: Coin,
     /// The bounds.
     pub limits: Limits,
     /// The root of the state before the first batch, if that is one that another cluster left.
@@ -165,8 +177,8 @@ impl Cluster {
     }
 
     fn among(replicas: Replicas, id: [u8; 16], client_auth: ClientAuth, limits: Limits) -> Self {
-        let (protocol, quota) = (Protocol::default(), Quota::default());
-        Self { id, replicas, client_auth, protocol, dynamic_clients: false, quota, limits, genesis: None }
+        let (protocol, quota, coin) = (Protocol::default(), Quota::default(), Coin::default());
+        Self { id, replicas, client_auth, protocol, dynamic_clients: false, quota, coin, limits, genesis: None }
     }
 
     /// The same cluster, open to clients that the cluster file does not name.
@@ -276,6 +288,9 @@ impl Cluster {
             for number in [members_max as u64, session_stale_after.0, takeover_interval.0, cookie_lifetime.0] {
                 bytes.extend_from_slice(&number.to_le_bytes());
             }
+        }
+        if self.coin == Coin::Common {
+            bytes.extend_from_slice(b"common coin");
         }
         if let Some(root) = self.genesis {
             bytes.extend_from_slice(b"genesis");

@@ -55,6 +55,8 @@ pub enum Domain {
     Coin,
     /// Which group a process is in, and which run of it: for its keys.
     Group,
+    /// Names of common coins.
+    CommonCoin,
     /// State traces of the simulator and other internal uses.
     Trace,
     /// What services digest for their own ends.
@@ -88,6 +90,7 @@ impl Domain {
             Self::Turn => b"bezant/turn/v1..................",
             Self::Coin => b"bezant/coin/v1..................",
             Self::Group => b"bezant/group/v1.................",
+            Self::CommonCoin => b"bezant/common-coin/v1...........",
             Self::Trace => b"bezant/trace/v1.................",
             Self::Service => b"bezant/service/v1...............",
         }

@@ -74,6 +74,8 @@ rejections! {
     Overload => "overload",
     /// A digest in a reply, a batch or a body that is not that of its content.
     DigestMismatch => "digest_mismatch",
+    /// A share of a common coin that is not its sender's.
+    BadShare => "bad_share",
 }
 
 impl Rejection {
@@ -90,6 +92,7 @@ impl Rejection {
                 | Self::BadCertificate
                 | Self::BadPage
                 | Self::DigestMismatch
+                | Self::BadShare
         )
     }
 }

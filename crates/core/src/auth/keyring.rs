@@ -1,6 +1,7 @@
 //! A principal's keys: its own secret, everybody's public keys, the pairwise MAC keys derived from them, and the
 //! count of every operation done with them.
 
+use super::coin::{CoinKey, CoinKeys, CoinScheme, CommonCoin};
 use super::{Certificate, Claimed, MacKey, SecretKey, Signable, Signature, Signed, Signer, Suite, Tag};
 use crate::cluster::Cluster;
 use crate::digest::{Digest, Domain};
@@ -111,6 +112,8 @@ pub struct Keyring {
     identities: BTreeMap<IdentityId, Pair>,
     /// The MAC keys shared with clients that the cluster file does not name, as they come; `None` if it admits none.
     strangers: Option<RefCell<BTreeMap<PublicKey, Pair>>>,
+    /// What this replica tosses common coins with, if the cluster has any.
+    coin: Option<CoinKeys>,
     counters: Counters,
 }
 
@@ -206,8 +209,26 @@ impl Keyring {
             replicas,
             identities,
             strangers: admits_strangers.then(RefCell::default),
+            coin: None,
             counters: Counters::default(),
         })
+    }
+
+    /// The same keys with those of a replica's place among the tossers of common coins. `None` if the secret is not
+    /// that of this replica, or if there is not one key for each replica.
+    #[must_use]
+    pub fn with_coin(self, scheme: &'static dyn CoinScheme, secret: SecretKey, keys: Vec<CoinKey>) -> Option<Self> {
+        let Principal::Replica(me) = self.me else { return None };
+        if keys.len() != self.keys.replicas.len() {
+            return None;
+        }
+        Some(Self { coin: Some(CoinKeys::new(scheme, me, secret, keys)?), ..self })
+    }
+
+    /// The common coins of one instance of a protocol, if this replica has keys for them.
+    pub fn common_coin(&self, instance: &[u8]) -> Option<CommonCoin> {
+        let Principal::Replica(me) = self.me else { return None };
+        Some(CommonCoin::new(me, self.coin.clone()?, &self.cluster, instance))
     }
 
     /// Whose keys these are.

@@ -42,12 +42,14 @@
 //! A fact has no encoding. Who passes it on makes a claim of it, which whoever hears it checks again; so does who
 //! writes it to its own log, and is believed when it reads that.
 
+mod coin;
 mod keyring;
 mod mac;
 mod signature;
 mod tree;
 mod verified;
 
+pub use coin::{CoinKey, CoinScheme, CoinShare, CommonCoin};
 pub use keyring::{Counters, Keyring, PublicKeys};
 pub use mac::{Authenticator, MacKey, Tag};
 pub use signature::{Ed25519, SecretKey, Signature, Signer, Suite};

@@ -4,6 +4,7 @@
 pub(crate) mod damaged;
 pub(crate) mod journal;
 pub(crate) mod net;
+pub(crate) mod paper_coin;
 pub(crate) mod stage;
 
 /// A sequence of numbers that look random and are the same in every run.

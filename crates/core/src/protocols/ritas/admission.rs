@@ -2,6 +2,7 @@
 
 use super::atomic_broadcast::AtomicBroadcast;
 use super::binary_consensus::BinaryConsensus;
+use super::common_coin_consensus::{CommonCoinConsensus, Round};
 use super::decision::Decision;
 use super::echo_broadcast::EchoBroadcast;
 use super::multi_valued_consensus::MultiValuedConsensus;
@@ -11,6 +12,7 @@ use super::scope::Scope;
 use super::stack::{Instance, ROOTS, Stack};
 use super::variant::Vects;
 use super::vector_consensus::VectorConsensus;
+use crate::cluster::Coin;
 use crate::ids::ReplicaId;
 use crate::rejection::Rejection;
 use crate::replicas::Replicas;
@@ -53,6 +55,13 @@ impl Stack {
                         _ => BinaryConsensus::new().steps_max(),
                     };
                     number < steps_max
+                }
+                (Layer::Toss, Some(binary)) => {
+                    let rounds_max = match self.instances.get(&binary) {
+                        Some(Instance::CommonCoin(consensus, _)) => consensus.rounds_max(),
+                        _ => CommonCoinConsensus::new().rounds_max(),
+                    };
+                    number < rounds_max
                 }
                 _ => true,
             };
@@ -116,7 +125,14 @@ impl Stack {
             Layer::Atomic => Instance::Atomic(AtomicBroadcast::new(replicas, self.variant)),
             Layer::Vector => Instance::Vector(VectorConsensus::new(replicas), Decision::new()),
             Layer::Multi => Instance::Multi(MultiValuedConsensus::new(replicas, repeats), Decision::new()),
-            Layer::Binary => Instance::Binary(BinaryConsensus::new(), Decision::new()),
+            Layer::Binary => match self.variant.coin {
+                Coin::Local => Instance::Binary(BinaryConsensus::new(), Decision::new()),
+                Coin::Common => Instance::CommonCoin(CommonCoinConsensus::new(), Decision::new()),
+            },
+            // Each coin has a consensus of its own, and that one its own statements.
+            Layer::Step if self.variant.coin != Coin::Local => return Err(Rejection::Malformed),
+            Layer::Toss if self.variant.coin != Coin::Common => return Err(Rejection::Malformed),
+            Layer::Toss => Instance::CommonCoinRound(Round::new()),
             Layer::By => {
                 let owner = path.owner(replicas).ok_or(Rejection::Malformed)?;
                 let of = path.parent().map(|parent| parent.last().layer());

@@ -64,6 +64,7 @@ impl Stack {
             match instance {
                 Instance::Echo(echo) => echo.echoes.heard(of, &mut heard),
                 Instance::Reliable(reliable) => reliable.heard(of, &mut heard),
+                Instance::CommonCoinRound(round) => round.heard(of, &mut heard),
                 other => {
                     if let Some(decision) = other.decision() {
                         decision.heard(of, &mut heard);

@@ -81,7 +81,12 @@ impl Echoes {
             Statement::Echo(word) => self.said.hear(from, word),
             Statement::Want(word) => self.on_want(scope, at, from, &word),
             Statement::Body(value) => self.on_body(value),
-            Statement::Ready(_) | Statement::Decide(_) => Err(Rejection::Malformed),
+            Statement::Ready(_)
+            | Statement::Decide(_)
+            | Statement::Est(_)
+            | Statement::Aux(_)
+            | Statement::Conf(_)
+            | Statement::Share(_) => Err(Rejection::Malformed),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What processes say to one another: one statement about one instance.
 
 use super::path::Path;
+use crate::auth::CoinShare;
 use crate::digest::{Digest, Domain};
 use crate::replicas::REPLICAS_MAX;
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list, encode_shared};
@@ -83,6 +84,14 @@ pub enum Statement {
     Want(Word),
     /// Here it is.
     Body(Value),
+    /// EST: the sender estimates this bit in a round with a common coin, or passes on that f + 1 do.
+    Est(bool),
+    /// AUX: the sender has seen that enough estimate it.
+    Aux(bool),
+    /// CONF: the AUX of n − f say this bit; or ⊥: they say both.
+    Conf(Option<bool>),
+    /// SHARE: the sender's share of the coin.
+    Share(CoinShare),
 }
 wire_enum!(Statement {
     1 => Initial,
@@ -91,6 +100,10 @@ wire_enum!(Statement {
     4 => Decide,
     5 => Want,
     6 => Body,
+    7 => Est,
+    8 => Aux,
+    9 => Conf,
+    10 => Share,
 });
 
 impl Statement {
@@ -102,6 +115,8 @@ impl Statement {
                 Word::Whole(value) => value.0.len(),
                 Word::Digest(_) => Digest::BYTES,
             },
+            Self::Est(_) | Self::Aux(_) | Self::Conf(_) => 1,
+            Self::Share(_) => CoinShare::BYTES,
         }
     }
 
@@ -130,6 +145,10 @@ impl fmt::Display for Said {
             Statement::Decide(_) => "DECIDE",
             Statement::Want(_) => "WANT",
             Statement::Body(_) => "BODY",
+            Statement::Est(_) => "EST",
+            Statement::Aux(_) => "AUX",
+            Statement::Conf(_) => "CONF",
+            Statement::Share(_) => "SHARE",
         };
         write!(f, "{what}({:?})", self.path)
     }
@@ -151,6 +170,16 @@ impl Heard {
     pub const READY: Self = Self { bits: 4 };
     /// DECIDE.
     pub const DECIDE: Self = Self { bits: 8 };
+    /// EST with a bit. What follows is said about rounds with a common coin, of which nothing of the above is said.
+    pub const fn est(bit: bool) -> Self {
+        Self { bits: if bit { 2 } else { 1 } }
+    }
+    /// AUX.
+    pub const AUX: Self = Self { bits: 4 };
+    /// CONF.
+    pub const CONF: Self = Self { bits: 8 };
+    /// SHARE.
+    pub const SHARE: Self = Self { bits: 16 };
 
     /// Adds one.
     pub const fn add(&mut self, other: Self) {
@@ -164,6 +193,10 @@ impl Heard {
             Statement::Echo(_) => Self::ECHO,
             Statement::Ready(_) => Self::READY,
             Statement::Decide(_) => Self::DECIDE,
+            Statement::Est(bit) => Self::est(*bit),
+            Statement::Aux(_) => Self::AUX,
+            Statement::Conf(_) => Self::CONF,
+            Statement::Share(_) => Self::SHARE,
             Statement::Want(_) | Statement::Body(_) => return false,
         };
         self.bits & kind.bits != 0

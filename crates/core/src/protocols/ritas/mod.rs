@@ -12,6 +12,7 @@
 //! | [`vector_consensus`] | a vector with the values of n − f processes | multi-valued consensus, reliable broadcast |
 //! | [`multi_valued_consensus`] | one value, or ⊥ where proposals differ | binary consensus, reliable broadcast |
 //! | [`binary_consensus`] | one bit | reliable broadcast, coins |
+//! | [`common_coin_consensus`] | one bit, sooner where the network is against it | the channel, a common coin |
 //! | [`reliable_broadcast`] | the same value everywhere, or nowhere | the channel |
 //! | [`echo_broadcast`] | no two different values | the channel |
 //! | [`channel`] | what was said is heard | links that lose frames |
@@ -24,6 +25,7 @@ mod admission;
 pub mod atomic_broadcast;
 pub mod binary_consensus;
 pub mod channel;
+pub mod common_coin_consensus;
 pub mod decision;
 pub mod echo_broadcast;
 pub mod group;

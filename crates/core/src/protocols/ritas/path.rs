@@ -96,6 +96,8 @@ layers! {
     13 Echo("eb") under [] root true;
     /// Whose broadcast it is: the last segment, if there is one.
     14 By("by") under [Message, Proposal, Value, Init, Vect, Step, Reliable, Echo];
+    /// A round of a binary consensus with a common coin, counted from 0.
+    15 Toss("toss") under [Binary];
 }
 
 impl Layer {

@@ -21,9 +21,11 @@ impl Stack {
         if let Statement::Initial(_) = &statement {
             self.replay_cause(path, &statement);
         }
+        self.replay_round(path);
         match (self.instances.get_mut(&path), statement) {
             (Some(Instance::Echo(echo)), statement) => echo.echoes.replay(scope, statement),
             (Some(Instance::Reliable(reliable)), statement) => reliable.replay(scope, statement),
+            (Some(Instance::CommonCoinRound(round)), statement) => round.replay(scope.me, &statement),
             (Some(instance), Statement::Decide(value)) => {
                 let decision = instance.decision_mut().expect("what has decided decides");
                 let is_known = decision.own(scope.me).is_some();
@@ -50,6 +52,19 @@ impl Stack {
         self.instances.insert(path, Instance::Over(decision));
         if !is_known {
             self.work.push_back(Work::Decided(path, value));
+        }
+    }
+
+    /// Who has begun a round of a consensus with a common coin has proposed to it.
+    fn replay_round(&mut self, path: Path) {
+        let Some(parent) = path.parent() else { return };
+        if let (Some(Instance::CommonCoin(consensus, _)), Layer::Toss) =
+            (self.instances.get_mut(&parent), path.last().layer())
+        {
+            consensus.replay(path.last().number());
+            if let Some(Instance::Multi(multi, _)) = parent.parent().and_then(|at| self.instances.get_mut(&at)) {
+                multi.replay_bit();
+            }
         }
     }
 

@@ -25,6 +25,7 @@
 
 use super::atomic_broadcast::{AtomicBroadcast, Standing};
 use super::binary_consensus::BinaryConsensus;
+use super::common_coin_consensus::{CommonCoinConsensus, Round};
 use super::decision::Decision;
 use super::echo_broadcast::EchoBroadcast;
 use super::message::{Said, Statement, Value};
@@ -35,6 +36,7 @@ use super::scope::Scope;
 use super::variant::Variant;
 use super::vector_consensus::VectorConsensus;
 use super::window::Window;
+use crate::auth::CommonCoin;
 use crate::digest::{Digest, Domain};
 use crate::ids::ReplicaId;
 use crate::rejection::Rejection;
@@ -71,6 +73,8 @@ pub(super) enum Instance {
     Echo(EchoBroadcast),
     Reliable(ReliableBroadcast),
     Binary(BinaryConsensus, Decision),
+    CommonCoin(CommonCoinConsensus, Decision),
+    CommonCoinRound(Round),
     Multi(MultiValuedConsensus, Decision),
     Vector(VectorConsensus, Decision),
     Atomic(AtomicBroadcast),
@@ -82,10 +86,12 @@ impl Instance {
     /// What is decided, of one that decides.
     pub(super) const fn decision(&self) -> Option<&Decision> {
         match self {
-            Self::Binary(_, decision) | Self::Multi(_, decision) | Self::Vector(_, decision) | Self::Over(decision) => {
-                Some(decision)
-            }
-            Self::Echo(_) | Self::Reliable(_) | Self::Atomic(_) => None,
+            Self::Binary(_, decision)
+            | Self::CommonCoin(_, decision)
+            | Self::Multi(_, decision)
+            | Self::Vector(_, decision)
+            | Self::Over(decision) => Some(decision),
+            Self::Echo(_) | Self::Reliable(_) | Self::Atomic(_) | Self::CommonCoinRound(_) => None,
         }
     }
 
@@ -103,6 +109,7 @@ impl Instance {
         match self {
             Self::Echo(echo) => echo.echoes.own(me).collect(),
             Self::Reliable(reliable) => reliable.own(me).collect(),
+            Self::CommonCoinRound(round) => round.own(me),
             other => {
                 let decided = other.decision().and_then(|decision| decision.own(me));
                 decided.cloned().map(Statement::Decide).into_iter().collect()
@@ -113,10 +120,12 @@ impl Instance {
     /// The same.
     pub(super) const fn decision_mut(&mut self) -> Option<&mut Decision> {
         match self {
-            Self::Binary(_, decision) | Self::Multi(_, decision) | Self::Vector(_, decision) | Self::Over(decision) => {
-                Some(decision)
-            }
-            Self::Echo(_) | Self::Reliable(_) | Self::Atomic(_) => None,
+            Self::Binary(_, decision)
+            | Self::CommonCoin(_, decision)
+            | Self::Multi(_, decision)
+            | Self::Vector(_, decision)
+            | Self::Over(decision) => Some(decision),
+            Self::Echo(_) | Self::Reliable(_) | Self::Atomic(_) | Self::CommonCoinRound(_) => None,
         }
     }
 }
@@ -148,6 +157,8 @@ pub struct Stack {
     pub(super) variant: Variant,
     /// What its coins are tossed with.
     pub(super) secret: Digest,
+    /// What all toss together, where they do.
+    pub(super) coin: Option<CommonCoin>,
     pub(super) instances: BTreeMap<Path, Instance>,
     /// Which roots are taken, by layer, and by owner where there is one.
     pub(super) roots: BTreeMap<(Layer, Option<ReplicaId>), Window>,
@@ -167,6 +178,7 @@ impl Stack {
         Self {
             variant,
             secret,
+            coin: None,
             instances: BTreeMap::new(),
             roots: BTreeMap::new(),
             work: VecDeque::new(),
@@ -180,9 +192,9 @@ impl Stack {
         self.variant = variant;
     }
 
-    /// Tosses its coins with this secret from now on. It has tossed none so far.
-    pub const fn arm(&mut self, secret: Digest) {
-        self.secret = secret;
+    /// Tosses its coins with this from now on. It has tossed none so far.
+    pub fn arm(&mut self, secret: Digest, coin: Option<CommonCoin>) {
+        (self.secret, self.coin) = (secret, coin);
     }
 
     /// Broadcasts a value: reliably or by echo, as the path says.
@@ -337,6 +349,11 @@ impl Stack {
                 reliable.take(scope, path, from, statement)?;
                 self.work.push_back(Work::Advance(path));
             }
+            (Instance::CommonCoinRound(round), statement) => {
+                round.take(scope, (path, self.coin.as_ref()), from, statement)?;
+                self.see(scope, path);
+                self.work.push_back(Work::Advance(path));
+            }
             (instance, Statement::Decide(value)) => {
                 let decision = instance.decision_mut().ok_or(Rejection::Malformed)?;
                 if let Some(value) = decision.on_decide(scope, path, from, value)? {
@@ -393,6 +410,11 @@ impl Stack {
         let delivered = match self.instances.get_mut(&path) {
             Some(Instance::Echo(echo)) => echo.advance(scope, path),
             Some(Instance::Reliable(reliable)) => reliable.advance(scope, path),
+            Some(Instance::CommonCoinRound(round)) => {
+                let end = round.advance(scope, path, self.coin.as_ref());
+                end.into_iter().for_each(|end| self.ended(scope, path, end));
+                None
+            }
             _ => None,
         };
         if let Some(value) = delivered {

@@ -1,5 +1,7 @@
 //! What a stack may do in several ways.
 
+use crate::cluster::Coin;
+
 /// How VECT is broadcast.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Vects {
@@ -17,12 +19,14 @@ pub struct Variant {
     pub repeats: bool,
     /// How VECT is broadcast.
     pub vects: Vects,
+    /// What binary consensus tosses, and which one it is therefore.
+    pub coin: Coin,
     /// Bytes of messages that a round of atomic broadcast delivers, if it delivers more than one.
     pub round_bytes_max: usize,
 }
 
 impl Default for Variant {
     fn default() -> Self {
-        Self { repeats: false, vects: Vects::default(), round_bytes_max: usize::MAX }
+        Self { repeats: false, vects: Vects::default(), coin: Coin::default(), round_bytes_max: usize::MAX }
     }
 }

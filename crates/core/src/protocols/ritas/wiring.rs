@@ -2,6 +2,7 @@
 
 use super::atomic_broadcast;
 use super::binary_consensus;
+use super::common_coin_consensus;
 use super::message::Value;
 use super::multi_valued_consensus;
 use super::path::{Id, Layer, Path};
@@ -71,6 +72,10 @@ impl Stack {
                 let outputs = binary.propose(&replicas, bit, &toss(&self.secret, path));
                 self.of_binary(scope, path, outputs);
             }
+            (Some(Instance::CommonCoin(consensus, decision)), Proposal::Bit(bit)) => {
+                let output = consensus.propose(bit, decision.own(scope.me).is_some());
+                self.of_common_coin(scope, path, output);
+            }
             (Some(Instance::Multi(multi, _)), Proposal::Value(value)) => {
                 let outputs = multi.propose(value);
                 self.of_multi(scope, path, outputs);
@@ -93,6 +98,48 @@ impl Stack {
                     self.work.push_back(Work::Broadcast(at, binary_consensus::value_of(vote)));
                 }
                 binary_consensus::Output::Decided(bit) => {
+                    self.decide(scope, path, binary_consensus::value_of(Some(bit)));
+                }
+            }
+        }
+    }
+
+    /// CC 7. Somebody is in this round of a consensus with a common coin.
+    pub(super) fn see(&mut self, scope: &mut Scope<'_>, round: Path) {
+        let Some(path) = round.parent() else { return };
+        if let Some(Instance::CommonCoin(consensus, decision)) = self.instances.get_mut(&path) {
+            let output = consensus.see(round.last().number(), decision.own(scope.me).is_some());
+            self.of_common_coin(scope, path, output);
+        }
+    }
+
+    /// CC 6. A round of it has come to its end.
+    pub(super) fn ended(&mut self, scope: &mut Scope<'_>, round: Path, end: common_coin_consensus::End) {
+        let Some(path) = round.parent() else { return };
+        if let Some(Instance::CommonCoin(consensus, decision)) = self.instances.get_mut(&path) {
+            let outputs = consensus.on_end(round.last().number(), end, decision.own(scope.me).is_some());
+            self.of_common_coin(scope, path, outputs);
+        }
+    }
+
+    fn of_common_coin(
+        &mut self,
+        scope: &mut Scope<'_>,
+        path: Path,
+        outputs: impl IntoIterator<Item = common_coin_consensus::Output>,
+    ) {
+        for output in outputs {
+            match output {
+                common_coin_consensus::Output::Begin(number, estimate) => {
+                    let at = path.child(Layer::Toss, number);
+                    if self.admit(scope, at).is_ok()
+                        && let Some(Instance::CommonCoinRound(round)) = self.instances.get_mut(&at)
+                    {
+                        round.begin(scope, at, estimate);
+                        self.work.push_back(Work::Advance(at));
+                    }
+                }
+                common_coin_consensus::Output::Decided(bit) => {
                     self.decide(scope, path, binary_consensus::value_of(Some(bit)));
                 }
             }

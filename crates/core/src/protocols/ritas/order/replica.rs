@@ -14,7 +14,7 @@ use super::record::{Delivered, RitasRecord, RitasTimer};
 use crate::auth::Certificate;
 use crate::batch::Batch;
 use crate::checkpoint::{Checkpoint, Evidence};
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Coin};
 use crate::digest::Digest;
 use crate::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp, View};
 use crate::machine::StepsTaken;
@@ -119,7 +119,7 @@ impl Ritas {
     /// A batch is never longer than one of PBFT may be, whose bounds are those of a payload.
     pub(super) fn variant(cluster: &Cluster) -> Variant {
         let round_bytes_max = usize::try_from(Batch::bytes_max(cluster)).unwrap_or(usize::MAX);
-        Variant { round_bytes_max, ..Variant::default() }
+        Variant { round_bytes_max, coin: cluster.coin, ..Variant::default() }
     }
 
     /// h: the last stable checkpoint.
@@ -199,7 +199,11 @@ impl TotalOrder for Ritas {
     fn start(&mut self, context: &mut Ctx<'_>) {
         context.push(OrderEffect::SetTimer(RitasTimer::Channel, context.now + context.cluster.limits.status_interval));
         self.prepare(context.cluster, context.me);
-        self.stack.arm(context.keyring.seed(b"coins"));
+        let coin = match context.cluster.coin {
+            Coin::Local => None,
+            Coin::Common => context.keyring.common_coin(&self.instance.to_bytes()),
+        };
+        self.stack.arm(context.keyring.seed(b"coins"), coin);
         self.resume(context);
         self.begin_to_ask(context);
     }

@@ -1,10 +1,11 @@
 //! Messages, to the unit: the oracle of the notes on RITAS, section 1.1, and Tables of the thesis.
 
 use super::*;
+use crate::cluster::Coin;
 use crate::protocols::ritas::variant::Vects;
 
 const SIZES: [usize; 3] = [4, 7, 10];
-const THESIS: Variant = Variant { repeats: true, vects: Vects::Echo, round_bytes_max: usize::MAX };
+const THESIS: Variant = Variant { repeats: true, vects: Vects::Echo, coin: Coin::Local, round_bytes_max: usize::MAX };
 
 fn group(n: usize, variant: Variant) -> Group {
     Group::new(n, variant, Network::InOrder, 1)

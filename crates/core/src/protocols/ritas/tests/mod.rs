@@ -1,6 +1,7 @@
 //! Processes with stacks of their own, and a network that delivers in order, or as a seed says.
 
 mod agreement;
+mod common_coin;
 mod counters;
 mod validity;
 
@@ -9,10 +10,12 @@ use super::path::{Id, Layer, Path};
 use super::scope::{Effect, Scope};
 use super::stack::{Outcome, Stack};
 use super::variant::Variant;
+use crate::cluster::Coin;
 use crate::digest::Digest;
 use crate::ids::ReplicaId;
 use crate::machine::StepsTaken;
 use crate::replicas::Replicas;
+use crate::testing::paper_coin::PaperCoin;
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -86,13 +89,21 @@ fn secret(of: usize, seed: u64) -> Digest {
     Digest(secret)
 }
 
+fn stack(n: usize, me: usize, variant: Variant, seed: u64) -> Stack {
+    let mut stack = Stack::new(secret(me, seed), variant);
+    if variant.coin == Coin::Common {
+        stack.arm(secret(me, seed), Some(PaperCoin::coin(n, seed, ReplicaId(me as u8))));
+    }
+    stack
+}
+
 impl Group {
     fn new(n: usize, variant: Variant, network: Network, seed: u64) -> Self {
         let replicas = Replicas::of(n).unwrap();
         Self {
             replicas,
             variant,
-            stacks: (0..n).map(|of| Stack::new(secret(of, seed), variant)).collect(),
+            stacks: (0..n).map(|of| stack(n, of, variant, seed)).collect(),
             logs: vec![Vec::new(); n],
             outcomes: vec![Vec::new(); n],
             packets: Vec::new(),
@@ -138,6 +149,7 @@ impl Group {
     fn count(&mut self, said: &Said) {
         let layer = match said.statement {
             Statement::Decide(_) => None,
+            Statement::Est(_) | Statement::Aux(_) | Statement::Conf(_) | Statement::Share(_) => Some(Layer::Toss),
             _ => said.path.parent().map(|at| at.last().layer()),
         };
         *self.sent.entry(layer).or_default() += 1;
@@ -231,7 +243,7 @@ impl Group {
 
     /// Loses all that a process knows, but what it has said.
     fn restart(&mut self, me: usize, seed: u64) {
-        self.stacks[me] = Stack::new(secret(me, seed), self.variant);
+        self.stacks[me] = stack(self.replicas.n(), me, self.variant, seed);
         self.outcomes[me].clear();
         for said in self.logs[me].clone() {
             self.with(me, |stack, scope| stack.replay(scope, said));
