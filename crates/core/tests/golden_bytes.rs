@@ -7,7 +7,8 @@
 //! of the protocol if released software speaks the old one.
 
 use bezant_core::auth::{
-    Certificate, Claimed, Ed25519, Keyring, PublicKeys, SecretKey, Signature, Signed, Suite, Tag, TreeSignature,
+    Certificate, Claimed, CoinShare, Ed25519, Keyring, PublicKeys, SecretKey, Signature, Signed, Suite, Tag,
+    TreeSignature,
 };
 use bezant_core::batch::{Batch, Entry, Reference};
 use bezant_core::checkpoint::{Checkpoint, NodeContent, NodeId, TransferMessage};
@@ -152,6 +153,7 @@ fn agreements() -> Vec<(&'static str, RitasMessage)> {
     let atomic = Path::root(Layer::Atomic, 0);
     let payload = atomic.child(Layer::Message, 7).by(ReplicaId(1));
     let step = atomic.child(Layer::Round, 3).child(Layer::Multi, 0).child(Layer::Binary, 0).child(Layer::Step, 2);
+    let toss = step.parent().expect("a step has a parent").child(Layer::Toss, 1);
     let (long, vote) = (Value(vec![0x7a; 40].into()), Value(vec![1].into()));
     let said = |path, statement| Said { path, statement };
     let statements = vec![
@@ -162,6 +164,10 @@ fn agreements() -> Vec<(&'static str, RitasMessage)> {
         said(step.parent().expect("a step has a parent"), Statement::Decide(vote)),
         said(payload, Statement::Want(Word::of(&long, false))),
         said(payload, Statement::Body(long)),
+        said(toss, Statement::Est(true)),
+        said(toss, Statement::Aux(true)),
+        said(toss, Statement::Conf(None)),
+        said(toss, Statement::Share(CoinShare([0x5a; CoinShare::BYTES]))),
     ];
     let mut heard = Heard::INITIAL;
     heard.add(Heard::ECHO);

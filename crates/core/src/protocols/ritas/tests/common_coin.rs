@@ -1,6 +1,9 @@
 //! Binary consensus with a common coin: what it promises, what it takes, and a scheduler that is against it.
 
 use super::*;
+use crate::auth::{CoinShare, CommonCoin};
+use crate::rejection::Rejection;
+use crate::wire::Wire;
 
 const COMMON: Variant = Variant {
     repeats: false,
@@ -113,4 +116,191 @@ fn i3_with_a_common_coin_all_deliver_the_same() {
             (0..n).for_each(|me| assert_eq!(group.ordered(me), ordered, "n {n}, seed {seed}"));
         }
     }
+}
+
+/// A scheduler that holds back what it likes, and a liar: process 3, which says to each what suits it and sees a coin
+/// as soon as one correct process has said its share.
+struct Attack {
+    group: Group,
+    liar: CommonCoin,
+}
+
+impl Attack {
+    fn new(seed: u64) -> Self {
+        let liar = ReplicaId(3);
+        let mut group = Group::new(4, COMMON, Network::Lossy(usize::MAX), seed);
+        group.with(3, |_, _| ());
+        Self { group, liar: PaperCoin::coin(4, seed, liar) }
+    }
+
+    /// What the liar says to one.
+    fn lie(&mut self, to: usize, round: Path, statement: Statement) {
+        self.group.hear(to, ReplicaId(3), Packet::Said(Said { path: round, statement }));
+    }
+
+    /// Delivers to one what these have said in a round that the scheduler lets through.
+    fn deliver(&mut self, to: usize, from: &[usize], round: Path, lets: impl Fn(&Statement) -> bool) {
+        let is_due = |(sender, receiver, packet): &(ReplicaId, ReplicaId, Packet)| match packet {
+            Packet::Said(said) => {
+                usize::from(receiver.0) == to
+                    && from.contains(&usize::from(sender.0))
+                    && said.path == round
+                    && lets(&said.statement)
+            }
+            Packet::Summary(_) => false,
+        };
+        while let Some(at) = self.group.packets.iter().position(is_due) {
+            let (sender, _, packet) = self.group.packets.remove(at);
+            self.group.hear(to, sender, packet);
+        }
+    }
+
+    fn said(&self, by: usize, round: Path) -> impl Iterator<Item = &Statement> {
+        self.group.logs[by].iter().filter(move |said| said.path == round).map(|said| &said.statement)
+    }
+
+    /// Which side the coin of a round shows, once somebody has said its share.
+    fn side(&self, round: Path) -> Option<bool> {
+        if round.last().number() == 0 {
+            return Some(true);
+        }
+        let mut shares = (0..3).flat_map(|by| self.said(by, round).map(move |said| (by, said)));
+        let (by, share) = shares.find_map(|(by, said)| match said {
+            Statement::Share(share) => Some((by, *share)),
+            _ => None,
+        })?;
+        let own = self.liar.share(&round.to_bytes());
+        Some(self.liar.side(&[(ReplicaId(by as u8), share), (ReplicaId(3), own)]))
+    }
+
+    /// One round in which x and y estimate `bit`, and z the other one: whether x and y come to estimate what the coin
+    /// shows, and z what it does not show.
+    fn round(&mut self, [x, y, z]: [usize; 3], bit: bool, round: Path) {
+        let (all, other) = ([0, 1, 2], !bit);
+        let est = |of: bool| move |said: &Statement| *said == Statement::Est(of);
+        // x: the other bit is possible first, then this one.
+        self.lie(x, round, Statement::Est(other));
+        self.deliver(x, &[z], round, est(other));
+        // y: this bit is.
+        self.lie(y, round, Statement::Est(bit));
+        self.deliver(y, &[x], round, est(bit));
+        self.lie(x, round, Statement::Est(bit));
+        self.deliver(x, &[y], round, est(bit));
+        // x has AUX with both bits: if nothing else is asked of it, it lets the coin be seen.
+        self.lie(x, round, Statement::Aux(other));
+        self.deliver(x, &[y], round, |said| matches!(said, Statement::Aux(_)));
+        // z knows nothing so far, and gets whatever the coin does not show, if that can be known.
+        let wanted = !self.side(round).unwrap_or(!other);
+        self.lie(z, round, Statement::Est(wanted));
+        self.deliver(z, &[x, y], round, est(wanted));
+        self.lie(z, round, Statement::Aux(wanted));
+        self.deliver(z, &[x, y], round, |said| *said == Statement::Aux(wanted));
+        // y gets both.
+        self.lie(y, round, Statement::Est(other));
+        self.deliver(y, &all, round, est(other));
+        self.lie(y, round, Statement::Aux(other));
+        self.deliver(y, &[x], round, |said| matches!(said, Statement::Aux(_)));
+        // The coin is for everybody: each process needs one more share than its own.
+        for to in all {
+            let share = Statement::Share(self.liar.share(&round.to_bytes()));
+            if round.last().number() > 0 {
+                self.lie(to, round, share);
+            }
+        }
+        // What is left arrives at last.
+        for _ in 0..6 {
+            all.into_iter().for_each(|to| self.deliver(to, &all, round, |_| true));
+        }
+    }
+
+    /// How many rounds it keeps all correct processes from deciding, of 60.
+    fn run(&mut self) -> u64 {
+        // 0 and 1 estimate 1, and 2 estimates 0.
+        for me in 0..3 {
+            self.group.act(me, |stack, scope| stack.propose_bit(scope, root(), me < 2));
+        }
+        for number in 0..60 {
+            let round = root().child(Layer::Toss, number);
+            let estimate = |me: usize| {
+                self.said(me, round).find_map(|said| match said {
+                    Statement::Est(bit) => Some(*bit),
+                    _ => None,
+                })
+            };
+            let estimates = [0, 1, 2].map(estimate);
+            let decided =
+                |me: usize| self.group.logs[me].iter().any(|said| matches!(said.statement, Statement::Decide(_)));
+            if (0..3).all(decided) {
+                return number;
+            }
+            let one_of = |bit| (0..3).filter(move |me| estimates[*me] == Some(bit));
+            let bit = one_of(true).count() >= 2;
+            let most: Vec<usize> = one_of(bit).collect();
+            match (&most[..], one_of(!bit).next()) {
+                ([x, y], Some(z)) => self.round([*x, *y, z], bit, round),
+                // All estimate one bit, or some have decided: nothing is left to be split.
+                _ => (0..6).for_each(|_| (0..3).for_each(|to| self.deliver(to, &[0, 1, 2], round, |_| true))),
+            }
+            let decide = |said: &Statement| matches!(said, Statement::Decide(_));
+            (0..3).for_each(|to| self.deliver(to, &[0, 1, 2], root(), decide));
+        }
+        60
+    }
+}
+
+/// Cachin and Zanolini, arXiv:2005.08795: without CC 5's wait for CONF this keeps the estimates split for ever.
+#[test]
+fn a_scheduler_that_sees_the_coin_early_keeps_nobody_from_deciding() {
+    let rounds: Vec<u64> = (0..200).map(|seed| Attack::new(seed).run()).collect();
+    assert!(rounds.iter().all(|rounds| *rounds < 60), "{rounds:?}");
+    let mean = rounds.iter().sum::<u64>() / 200;
+    assert!(
+        mean <= 6,
+        "five and a half are expected: the first coin is known to all, two rounds to agree, two to decide"
+    );
+}
+
+/// A share that is not its sender's is a fault of it; what follows of it is not looked at any more.
+#[test]
+fn a_share_that_is_not_the_senders_counts_for_nothing() {
+    let mut group = Group::new(4, COMMON, Network::InOrder, 1);
+    let round = root().child(Layer::Toss, 1);
+    let coin = |of: u8| PaperCoin::coin(4, 1, ReplicaId(of));
+    let mut heard = |from: u8, share: CoinShare| {
+        let said = Said { path: round, statement: Statement::Share(share) };
+        group.rejected.clear();
+        group.hear(0, ReplicaId(from), Packet::Said(said));
+        group.rejected.clone()
+    };
+    let of = |from: u8, reason| vec![(ReplicaId(from), reason)];
+    assert_eq!(heard(1, CoinShare([7; CoinShare::BYTES])), of(1, Rejection::BadShare));
+    assert_eq!(heard(1, coin(1).share(&round.to_bytes())), of(1, Rejection::Duplicate), "it had its chance");
+    assert_eq!(heard(2, coin(3).share(&round.to_bytes())), of(2, Rejection::BadShare), "another one's");
+    let earlier = coin(3).share(&root().child(Layer::Toss, 0).to_bytes());
+    assert_eq!(heard(3, earlier), of(3, Rejection::BadShare), "of another round");
+    let first = Said { path: root().child(Layer::Toss, 0), statement: Statement::Share(earlier) };
+    group.rejected.clear();
+    group.hear(0, ReplicaId(3), Packet::Said(first));
+    assert_eq!(group.rejected, of(3, Rejection::Malformed), "the first coin has no shares");
+}
+
+/// CC 7, and ritas-F9: rounds that are far, and the other consensus' statements.
+#[test]
+fn nothing_is_made_for_far_rounds_nor_for_the_other_coin() {
+    let mut group = Group::new(4, COMMON, Network::InOrder, 1);
+    for (path, statement, reason) in [
+        (root().child(Layer::Toss, 2), Statement::Est(true), Rejection::OutsideWindow),
+        (root().child(Layer::Toss, 1 << 40), Statement::Est(true), Rejection::OutsideWindow),
+        (root().child(Layer::Step, 0).by(ReplicaId(2)), Statement::Initial(value(1)), Rejection::Malformed),
+        (root(), Statement::Est(true), Rejection::Malformed),
+        (root().child(Layer::Toss, 0), Statement::Decide(value(1)), Rejection::Malformed),
+    ] {
+        group.rejected.clear();
+        group.hear(0, ReplicaId(2), Packet::Said(Said { path, statement }));
+        assert_eq!(group.rejected, [(ReplicaId(2), reason)], "{path:?}");
+    }
+    let mut local = Group::new(4, Variant::default(), Network::InOrder, 1);
+    let said = Said { path: root().child(Layer::Toss, 0), statement: Statement::Est(true) };
+    local.hear(0, ReplicaId(2), Packet::Said(said));
+    assert_eq!(local.rejected, [(ReplicaId(2), Rejection::Malformed)]);
 }

@@ -14,6 +14,7 @@ use crate::cluster::Coin;
 use crate::digest::Digest;
 use crate::ids::ReplicaId;
 use crate::machine::StepsTaken;
+use crate::rejection::Rejection;
 use crate::replicas::Replicas;
 use crate::testing::paper_coin::PaperCoin;
 use alloc::collections::BTreeMap;
@@ -77,6 +78,8 @@ struct Group {
     /// What was sent to others by layer, and DECIDE.
     sent: BTreeMap<Option<Layer>, usize>,
     deliveries: usize,
+    /// Whose statements did not count, and why.
+    rejected: Vec<(ReplicaId, Rejection)>,
 }
 
 fn value(byte: u8) -> Value {
@@ -113,6 +116,7 @@ impl Group {
             silent: Vec::new(),
             sent: BTreeMap::new(),
             deliveries: 0,
+            rejected: Vec::new(),
         }
     }
 
@@ -140,7 +144,7 @@ impl Group {
                     self.send(id, to, Packet::Said(said));
                 }
                 Effect::Keep(said) => self.logs[me].push(said),
-                Effect::Reject(..) => {}
+                Effect::Reject(from, reason) => self.rejected.push((from, reason)),
             }
         }
         result
