@@ -17,6 +17,8 @@ pub enum Error {
     WholeCluster(PathBuf),
     /// A key cannot be read.
     Key(KeyError),
+    /// Nor can a replica's key for common coins.
+    CoinKey(KeyError),
     /// A replica's key is not the one that the cluster file has for it.
     StrangeReplica {
         /// The key's file.
@@ -57,7 +59,9 @@ impl Error {
     /// Whether a file or an argument is wrong, so that trying again is in vain.
     pub const fn is_usage(&self) -> bool {
         match self {
-            Self::Config(_) | Self::WholeCluster(_) | Self::Key(_) | Self::StrangeReplica { .. } => true,
+            Self::Config(_) | Self::WholeCluster(_) | Self::Key(_) | Self::CoinKey(_) | Self::StrangeReplica { .. } => {
+                true
+            }
             Self::StrangeClient(_) | Self::OtherService { .. } | Self::ServiceName(_) => true,
             Self::Address(_) | Self::Listen(_) | Self::Log(_) | Self::Genesis(_) => false,
             Self::System(..) | Self::Replica(_) => false,
@@ -73,7 +77,15 @@ impl fmt::Display for Error {
                 let folder = folder.display();
                 write!(f, "{folder} is the folder of a whole cluster: give that of one replica, as {folder}/replica-0")
             }
-            Self::Key(error) => error.fmt(f),
+            Self::CoinKey(KeyError::Missing(path)) => {
+                write!(
+                    f,
+                    "there is no key for common coins at {}: bring the one that was dealt with ",
+                    path.display()
+                )?;
+                f.write_str("those of the other replicas, by `bezant testnet --coin common`; alone it cannot be made")
+            }
+            Self::Key(error) | Self::CoinKey(error) => error.fmt(f),
             Self::StrangeReplica { key, replica, cluster } => {
                 let (key, cluster) = (key.display(), cluster.display());
                 write!(f, "{key} is not the key of replica {replica} in {cluster}: ")?;

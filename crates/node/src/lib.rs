@@ -6,6 +6,7 @@
 pub mod admin;
 pub mod backup;
 pub mod client;
+pub mod coin;
 pub mod config;
 pub mod divergence;
 mod error;

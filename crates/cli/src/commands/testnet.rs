@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::{output, prompt};
-use bezant_core::cluster::{ClientAuth, Limits};
+use bezant_core::cluster::{ClientAuth, Coin, Limits};
 use bezant_core::schedule::{Quota, Schedule};
 use bezant_node::config::{
     BACKUP_PATIENCE, Channel, ClusterConfig, Durability, LimitSetting, Protocol, Testnet, TestnetError, testnet,
@@ -58,6 +58,10 @@ pub(crate) struct Shape {
     /// The fewest requests that it answers [default: 256, or 4096 with a "backup(aardvark)"]
     #[arg(long, value_name = "REQUESTS", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     backup_requests: Option<u64>,
+    /// What ritas and backup(ritas) toss where replicas do not agree: each its own coin, or all a common one, whose
+    /// keys are dealt here
+    #[arg(long, value_enum, default_value_t)]
+    coin: CoinName,
     /// How clients prove who they are
     #[arg(long, value_enum, default_value_t)]
     auth: AuthName,
@@ -113,6 +117,7 @@ impl Shape {
             name: self.name.clone(),
             protocol: self.protocol,
             quota: Some(self.backup_quota.quota(self.protocol, self.backup_requests)),
+            coin: self.coin.into(),
             client_auth: self.auth.into(),
             channel: self.channel.into(),
             dynamic_clients: self.dynamic_clients,
@@ -128,6 +133,25 @@ pub(crate) fn parse_protocol(text: &str) -> std::result::Result<Protocol, String
         return text.parse::<Schedule>().map(Protocol::Schedule).map_err(|error| error.to_string());
     }
     text.parse::<Protocol>().map_err(|error| error.to_string())
+}
+
+/// What replicas toss.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum CoinName {
+    /// Each its own coin
+    #[default]
+    Local,
+    /// All the same one
+    Common,
+}
+
+impl From<CoinName> for Coin {
+    fn from(name: CoinName) -> Self {
+        match name {
+            CoinName::Local => Self::Local,
+            CoinName::Common => Self::Common,
+        }
+    }
 }
 
 /// How the number of requests that a Backup answers grows.

@@ -1,11 +1,12 @@
 //! `cluster.toml`: who takes part, where, with which keys, and the bounds that all share.
 
 use super::document::{Document, Section};
-use super::reference::{CHANNELS, CLIENT_AUTHS, FileKind, LIMITS, PROTOCOLS, QUOTAS};
+use super::reference::{CHANNELS, CLIENT_AUTHS, COINS, FileKind, LIMITS, PROTOCOLS, QUOTAS};
 use super::{Address, ConfigError, read};
+use crate::coin;
 use crate::keys::{from_hex, to_hex};
-use bezant_core::auth::{Ed25519, PublicKeys, SecretKey, Suite};
-use bezant_core::cluster::{ClientAuth, Cluster, Limits};
+use bezant_core::auth::{CoinKey, Ed25519, PublicKeys, SecretKey, Suite};
+use bezant_core::cluster::{ClientAuth, Cluster, Coin, Limits};
 use bezant_core::compositions::objection;
 use bezant_core::digest::Digest;
 use bezant_core::ids::{IdentityId, PublicKey, ReplicaId};
@@ -31,6 +32,8 @@ pub struct ReplicaEntry {
     pub id: ReplicaId,
     /// Its key.
     pub public_key: PublicKey,
+    /// Its key for common coins, where there are any.
+    pub coin_key: Option<CoinKey>,
     /// Where replicas reach it.
     pub peer_address: Address,
     /// Where clients reach it.
@@ -64,6 +67,8 @@ pub struct ClusterConfig {
     pub protocol: Protocol,
     /// How many requests a Backup answers before it hands on.
     pub quota: Quota,
+    /// What RITAS tosses.
+    pub coin: Coin,
     /// How clients authenticate.
     pub client_auth: ClientAuth,
     /// How links are protected.
@@ -89,6 +94,7 @@ fn choose<T: Copy + Default>(section: &Section, key: &str, words: &[&str], value
 /// Backups that answer the fewest requests, where a flattened quota does not say how many.
 pub const BACKUP_PATIENCE: u32 = 3;
 const CLIENT_AUTH_VALUES: &[ClientAuth] = &[ClientAuth::Mac, ClientAuth::Hybrid, ClientAuth::Signature];
+const COIN_VALUES: &[Coin] = &[Coin::Local, Coin::Common];
 const CHANNEL_VALUES: &[Channel] = &[Channel::Tls, Channel::Plain];
 
 impl ClusterConfig {
@@ -122,6 +128,7 @@ impl ClusterConfig {
             f,
             protocol,
             quota: quota(&document, protocol)?,
+            coin: choose(top, "coin", COINS, COIN_VALUES),
             client_auth: choose(top, "client_auth", CLIENT_AUTHS, CLIENT_AUTH_VALUES),
             channel: choose(top, "channel", CHANNELS, CHANNEL_VALUES),
             dynamic_clients: top.flag("dynamic_clients").unwrap_or(false),
@@ -138,6 +145,10 @@ impl ClusterConfig {
             let line = document.all("limits").next().map_or(1, |section| section.line_of(key));
             return Err(document.error(line, message));
         }
+        if let Some(objection) = objection_to_coin(config.protocol, config.coin) {
+            return Err(document.error(top.line_of("coin"), objection));
+        }
+        config.check_coin_keys(&document)?;
         if let Some(objection) = objection(&config.to_cluster()) {
             let key = match config.protocol {
                 _ if config.dynamic_clients => "dynamic_clients",
@@ -158,7 +169,43 @@ impl ClusterConfig {
         let cluster = Cluster::new(self.cluster_id, n, self.f, self.client_auth, limits);
         let cluster =
             cluster.map_err(|error| error.to_string())?.with_protocol(self.protocol).with_genesis(self.genesis_root);
-        Ok(Cluster { quota: self.quota, dynamic_clients: self.dynamic_clients, ..cluster })
+        Ok(Cluster { quota: self.quota, coin: self.coin, dynamic_clients: self.dynamic_clients, ..cluster })
+    }
+
+    /// Whether each replica has a key for common coins, all of one dealing, if and only if there are such coins.
+    fn check_coin_keys(&self, document: &Document) -> Result<(), ConfigError> {
+        for section in document.all("replica") {
+            let id = section.number("id").expect("required");
+            match (self.coin, self.replicas[id as usize].coin_key) {
+                (Coin::Local, Some(_)) => {
+                    let message = "`coin_key` goes with `coin = \"common\"`";
+                    return Err(document.error(section.line_of("coin_key"), message));
+                }
+                (Coin::Common, None) => {
+                    let message = format!(
+                        "replica {id} has no `coin_key`, and `coin` is \"common\": the keys of all replicas are dealt \
+                         together, by `bezant testnet --coin common`"
+                    );
+                    return Err(document.error(section.line_of("id"), message));
+                }
+                (Coin::Common, Some(key)) if !coin::is_key(&key) => {
+                    let message = "`coin_key` is no valid BLS12-381 key";
+                    return Err(document.error(section.line_of("coin_key"), message));
+                }
+                _ => {}
+            }
+        }
+        let replicas = self.to_cluster().replicas;
+        if self.coin == Coin::Common && !coin::belong_together(&replicas, &self.coin_keys()) {
+            let message = format!("the replicas' `coin_key` are not of one dealing for f = {}", replicas.faults());
+            return Err(document.error(document.top().line_of("coin"), message));
+        }
+        Ok(())
+    }
+
+    /// Everybody's keys for common coins, if there are such coins.
+    pub fn coin_keys(&self) -> Vec<CoinKey> {
+        self.replicas.iter().filter_map(|replica| replica.coin_key).collect()
     }
 
     /// The parameters as the machines take them.
@@ -200,6 +247,10 @@ impl ClusterConfig {
         if self.quota != self.protocol.quota() {
             line(format_args!("{}", quota_lines(self.quota)));
         }
+        if self.coin != Coin::default() {
+            let place = COIN_VALUES.iter().position(|value| *value == self.coin);
+            line(format_args!("coin = \"{}\"", word(COINS, place)));
+        }
         let place = CLIENT_AUTH_VALUES.iter().position(|value| *value == self.client_auth);
         line(format_args!("client_auth = \"{}\"", word(CLIENT_AUTHS, place)));
         let place = CHANNEL_VALUES.iter().position(|value| *value == self.channel);
@@ -223,6 +274,9 @@ impl ClusterConfig {
             line(format_args!("\n[[replica]]"));
             line(format_args!("id = {}", replica.id.0));
             line(format_args!("public_key = \"{}\"", to_hex(&replica.public_key.0)));
+            if let Some(key) = replica.coin_key {
+                line(format_args!("coin_key = \"{}\"", to_hex(&key.0)));
+            }
             line(format_args!("peer_address = \"{}\"", replica.peer_address));
             line(format_args!("client_address = \"{}\"", replica.client_address));
             line(format_args!("admin_address = \"{}\"", replica.admin_address));
@@ -320,6 +374,14 @@ pub(super) fn objection_to_macs(protocol: Protocol, client_auth: ClientAuth) -> 
     (client_auth == ClientAuth::Mac).then_some(message)
 }
 
+/// Why there is no common coin, if nobody would toss it.
+pub(super) fn objection_to_coin(protocol: Protocol, coin: Coin) -> Option<&'static str> {
+    let has_ritas = protocol.schedule().parts().contains(&Part::Backup(Order::Ritas));
+    let message = "only ritas tosses coins: `coin = \"common\"` goes with `protocol = \"ritas\"` or with a schedule \
+                   that has \"backup(ritas)\"";
+    (coin == Coin::Common && !has_ritas).then_some(message)
+}
+
 /// Which limits do not go with others: the key, and why. A faulty primary's clock may be off by `clock_skew_max`: with
 /// shorter times it could keep everybody from joining, or make everybody stale (prac-F27).
 pub(super) fn objection_to(limits: &Limits, dynamic_clients: bool) -> Option<(&'static str, String)> {
@@ -352,6 +414,7 @@ fn replicas(document: &Document) -> Result<Vec<ReplicaEntry>, ConfigError> {
         entries.push(ReplicaEntry {
             id: ReplicaId(section.number("id").expect("required") as u8),
             public_key: public_key(document, section)?,
+            coin_key: section.text("coin_key").and_then(from_hex).map(CoinKey),
             peer_address: address("peer_address"),
             client_address: address("client_address"),
             admin_address: address("admin_address"),

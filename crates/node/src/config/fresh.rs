@@ -1,14 +1,15 @@
 //! The files of a cluster that has not run yet: what a new one and a successor have in common.
 
 use super::ClusterConfig;
-use super::cluster::{objection_to, objection_to_macs};
+use super::cluster::{objection_to, objection_to_coin, objection_to_macs};
 use super::reference::{NAME, SERVICE};
 use crate::backup::{self, BackupError};
+use crate::coin;
 use crate::keys::{self, KeyError};
 use crate::log::{self, Identity, OpenError};
-use bezant_core::auth::{Ed25519, Suite};
+use bezant_core::auth::{CoinKey, Ed25519, SecretKey, Suite};
 use bezant_core::checkpoint::Tree;
-use bezant_core::cluster::Cluster;
+use bezant_core::cluster::{Cluster, Coin};
 use bezant_core::compositions::objection;
 use bezant_core::ids::{PublicKey, ReplicaId};
 use bezant_core::replicas::ReplicasError;
@@ -80,6 +81,9 @@ pub(super) fn check(cluster: &Cluster) -> Result<(), TestnetError> {
     if let Some(objection) = objection_to_macs(cluster.protocol, cluster.client_auth) {
         return Err(TestnetError::Protocol(objection));
     }
+    if let Some(objection) = objection_to_coin(cluster.protocol, cluster.coin) {
+        return Err(TestnetError::Protocol(objection));
+    }
     match objection_to(&cluster.limits, cluster.dynamic_clients) {
         Some((_, why)) => Err(TestnetError::Limits(why)),
         None => Ok(()),
@@ -138,6 +142,15 @@ pub(super) fn new_key(path: &Path) -> Result<PublicKey, TestnetError> {
     let key = keys::generate().map_err(io_at(path))?;
     keys::save(path, &key).map_err(TestnetError::Key)?;
     Ok(Ed25519.public(&key))
+}
+
+/// New keys for common coins, by replica: the secret and the public one. None where there are no such coins.
+pub(super) fn new_coin_keys(cluster: &Cluster) -> io::Result<impl Iterator<Item = (SecretKey, CoinKey)> + use<>> {
+    let dealt = match cluster.coin {
+        Coin::Local => Vec::new(),
+        Coin::Common => coin::deal(&cluster.replicas)?,
+    };
+    Ok(dealt.into_iter())
 }
 
 pub(super) fn write(path: &Path, text: &str) -> Result<(), TestnetError> {

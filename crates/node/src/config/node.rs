@@ -21,6 +21,9 @@ pub enum Durability {
 /// What is replicated where the file does not say it.
 pub(super) const SERVICE_DEFAULT: &str = "sql";
 
+/// Where the secret key for common coins is, where the file does not say it.
+pub(super) const COIN_KEY: &str = "coin.key";
+
 /// How log messages are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
@@ -66,6 +69,8 @@ pub struct NodeConfig {
     pub cluster: PathBuf,
     /// The secret key's file.
     pub key: PathBuf,
+    /// The file of the secret key for common coins: read where the cluster has them.
+    pub coin_key: PathBuf,
     /// Where log and snapshots are.
     pub directory: PathBuf,
     /// What is durable before the replica speaks.
@@ -116,6 +121,7 @@ impl NodeConfig {
             replica,
             cluster: path("cluster", "../cluster.toml"),
             key: path("key", "key"),
+            coin_key: path("coin_key", COIN_KEY),
             directory: path("directory", "."),
             durability: [Durability::Sync, Durability::Memory][place("durability", DURABILITIES)],
             service: top.text("service").unwrap_or(SERVICE_DEFAULT).to_owned(),

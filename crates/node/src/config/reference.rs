@@ -273,6 +273,7 @@ pub(super) const PARTS: &[&str] =
     &["quorum", "zlight", "chain", "ring-fast", "ring-resilient", "backup(pbft)", "backup(aardvark)", "backup(ritas)"];
 pub(super) const QUOTAS: &[&str] = &["exponential", "fixed", "flattened"];
 pub(super) const CLIENT_AUTHS: &[&str] = &["mac", "hybrid", "signature"];
+pub(super) const COINS: &[&str] = &["local", "common"];
 pub(super) const CHANNELS: &[&str] = &["tls", "plain"];
 pub(super) const DURABILITIES: &[&str] = &["sync", "memory"];
 pub(super) const LOG_LEVELS: &[&str] = &["error", "warn", "info", "debug", "trace"];
@@ -312,6 +313,11 @@ const CLUSTER: &[Row] = &[
         "How clients prove who they are. \"hybrid\": MACs for speed and a signature, so that a client with partly \
          valid MACs costs nobody a view. \"mac\": as published, for comparison; not with aardvark. \
          \"signature\": all replicas check it."),
+    ("coin", Kind::Choice(COINS), Some("\"local\""),
+        "What \"ritas\" and \"backup(ritas)\" toss where replicas do not agree. \"local\": each its own coin. \"common\": \
+         all the same one, so that agreement takes a few rounds whatever the network does. Its keys are dealt by \
+         `bezant testnet --coin common`: whoever saw them all can foresee the coins, and so delay the cluster; it cannot \
+         make it disagree."),
     ("dynamic_clients", Kind::Flag, Some("false"),
         "Whether clients may join that this file does not name: whoever has a key and this file, if the service \
          agrees. Goes with `protocol = \"pbft\"` and with a \
@@ -327,6 +333,8 @@ const CLUSTER: &[Row] = &[
 const MEMBERS: &[Row] = &[
     ("replica.id", REPLICA, None, "The replica's number: 0, 1, 2 and so on, without gaps."),
     ("replica.public_key", Kind::Hex(32), None, "The public key that belongs to its secret key."),
+    ("replica.coin_key", Kind::Hex(96), Some("none; it must be given where `coin` is \"common\""),
+        "The public key that belongs to its secret key for common coins."),
     ("replica.peer_address", Kind::Address, None, "Where the other replicas reach it."),
     ("replica.client_address", Kind::Address, None, "Where clients reach it."),
     ("replica.admin_address", Kind::Address, None,
@@ -343,6 +351,8 @@ const NODE: &[Row] = &[
     ("replica", REPLICA, None, "Which replica of cluster.toml this is."),
     ("cluster", Kind::Path, Some("\"../cluster.toml\""), "The cluster's file."),
     ("key", Kind::Path, Some("\"key\""), "The secret key. The file must be readable by its owner only."),
+    ("coin_key", Kind::Path, Some("\"coin.key\""),
+        "The secret key for common coins, where the cluster has them. The file must be readable by its owner only."),
     ("directory", Kind::Path, Some("\".\""), "Where log and snapshots are. One directory for one replica."),
     ("durability", Kind::Choice(DURABILITIES), Some("\"sync\""),
         "\"sync\": whatever the replica says was on the disk before. \"memory\": nothing survives the process, so that \

@@ -4,11 +4,12 @@
 //! Keys may stay. All that anybody signs or authenticates is bound to the digest of a cluster, which covers its id, its
 //! parameters and the state with which it begins: what was said in one of the two means nothing in the other.
 
+use super::cluster::objection_to_coin;
 use super::fresh::{check, new_id, write_all, write_cluster, write_home};
 use super::{ClusterConfig, Protocol, TestnetError};
 use crate::log;
 use bezant_core::checkpoint::Tree;
-use bezant_core::cluster::Limits;
+use bezant_core::cluster::{Coin, Limits};
 use std::path::Path;
 
 /// What is to be otherwise.
@@ -32,8 +33,8 @@ impl Successor {
     }
 }
 
-/// Writes `cluster.toml` and, for each replica, `replica-<i>/` with a log and the state to begin with. `key` and
-/// `node.toml`, which each replica has, are to be copied there from its old folder.
+/// Writes `cluster.toml` and, for each replica, `replica-<i>/` with a log and the state to begin with. `key`,
+/// `coin.key` and `node.toml`, as far as each replica has them, are to be copied there from its old folder.
 ///
 /// # Errors
 /// [`TestnetError`]. Nothing is written if the directory is not empty or the numbers make no cluster, and nothing is
@@ -42,7 +43,12 @@ pub fn successor(directory: &Path, old: &ClusterConfig, successor: &Successor) -
     let Successor { protocol, limits, log, genesis } = successor;
     let cluster_id = new_id().map_err(|error| TestnetError::Io(directory.to_owned(), error))?;
     let (protocol, limits, genesis_root) = (*protocol, limits.clone(), Some(genesis.root()));
-    let config = ClusterConfig { cluster_id, protocol, limits, genesis_root, ..old.clone() };
+    let mut config = ClusterConfig { cluster_id, protocol, limits, genesis_root, ..old.clone() };
+    // Its keys stay, too, where somebody tosses it: coins are bound to the cluster as all else is.
+    if objection_to_coin(protocol, old.coin).is_some() {
+        config.coin = Coin::Local;
+        config.replicas.iter_mut().for_each(|replica| replica.coin_key = None);
+    }
     let cluster = config.to_cluster();
     check(&cluster)?;
     write_all(directory, || {

@@ -1,14 +1,14 @@
 //! Writes the files of a new cluster: one directory to copy to each host, and a client's key.
 
-use super::fresh::{check, new_id, new_key, write, write_all, write_cluster, write_home};
-use super::node::SERVICE_DEFAULT;
+use super::fresh::{check, new_coin_keys, new_id, new_key, write, write_all, write_cluster, write_home};
+use super::node::{COIN_KEY, SERVICE_DEFAULT};
 use super::reference::{DURABILITIES, NAME, SERVICE};
 use super::{
     Address, Channel, ClusterConfig, Durability, IdentityEntry, PeerEntry, Protocol, ReplicaEntry, TestnetError,
 };
-use crate::log;
+use crate::{keys, log};
 use bezant_core::checkpoint::Tree;
-use bezant_core::cluster::{ClientAuth, Cluster, Limits};
+use bezant_core::cluster::{ClientAuth, Cluster, Coin, Limits};
 use bezant_core::ids::{IdentityId, ReplicaId};
 use bezant_core::schedule::Quota;
 use std::path::Path;
@@ -37,6 +37,8 @@ pub struct Testnet {
     pub protocol: Protocol,
     /// How many requests its Backups answer, where it has several parts; `None`: as [`Protocol::quota`] says.
     pub quota: Option<Quota>,
+    /// What RITAS tosses. The keys of a common coin are dealt here: who sees this process can foresee it.
+    pub coin: Coin,
     /// How clients authenticate.
     pub client_auth: ClientAuth,
     /// How links are protected.
@@ -67,6 +69,7 @@ impl Default for Testnet {
             name: "bezant".to_owned(),
             protocol: Protocol::default(),
             quota: None,
+            coin: Coin::default(),
             client_auth: ClientAuth::default(),
             channel: Channel::default(),
             dynamic_clients: false,
@@ -79,7 +82,8 @@ impl Default for Testnet {
     }
 }
 
-/// Writes `cluster.toml`, `client.key` and, for each replica, `replica-<i>/` with `node.toml`, `key` and a log.
+/// Writes `cluster.toml`, `client.key` and, for each replica, `replica-<i>/` with `node.toml`, `key`, a log, and
+/// `coin.key` where the cluster tosses a common coin.
 ///
 /// # Errors
 /// [`TestnetError`]. Nothing is written if the directory is not empty or the numbers make no cluster, and nothing is
@@ -92,7 +96,7 @@ pub fn testnet(directory: &Path, options: &Testnet) -> Result<ClusterConfig, Tes
         .with_protocol(options.protocol)
         .with_genesis(options.genesis.as_ref().map(Tree::root));
     let quota = options.quota.unwrap_or_else(|| options.protocol.quota());
-    let cluster = Cluster { quota, dynamic_clients: options.dynamic_clients, ..cluster };
+    let cluster = Cluster { quota, coin: options.coin, dynamic_clients: options.dynamic_clients, ..cluster };
     check(&cluster)?;
     if !NAME.accepts(&options.name) {
         return Err(TestnetError::Name);
@@ -107,6 +111,7 @@ pub fn testnet(directory: &Path, options: &Testnet) -> Result<ClusterConfig, Tes
         f,
         protocol: options.protocol,
         quota,
+        coin: options.coin,
         client_auth: options.client_auth,
         channel: options.channel,
         dynamic_clients: options.dynamic_clients,
@@ -115,12 +120,19 @@ pub fn testnet(directory: &Path, options: &Testnet) -> Result<ClusterConfig, Tes
         replicas: Vec::new(),
         identities: Vec::new(),
     };
+    let mut coin_keys = new_coin_keys(&cluster).map_err(|error| TestnetError::Io(directory.to_owned(), error))?;
     write_all(directory, || {
         for (id, [peer_address, client_address, admin_address]) in cluster.replicas.iter().zip(addresses) {
             let home = write_home(directory, &cluster, id, &options.log, options.genesis.as_ref())?;
             let public_key = new_key(&home.join("key"))?;
             write(&home.join("node.toml"), &node_file(options, id))?;
-            config.replicas.push(ReplicaEntry { id, public_key, peer_address, client_address, admin_address });
+            let coin_key = coin_keys.next();
+            if let Some((secret, _)) = &coin_key {
+                keys::save(&home.join(COIN_KEY), secret).map_err(TestnetError::Key)?;
+            }
+            let coin_key = coin_key.map(|(_, public)| public);
+            let entry = ReplicaEntry { id, public_key, coin_key, peer_address, client_address, admin_address };
+            config.replicas.push(entry);
         }
         let public_key = new_key(&directory.join("client.key"))?;
         config.identities.push(IdentityEntry { id: IdentityId(0), name: "client".to_owned(), public_key });

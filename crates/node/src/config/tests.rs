@@ -2,7 +2,7 @@
 
 use super::reference::{FileKind, Kind, keys};
 use super::*;
-use bezant_core::cluster::ClientAuth;
+use bezant_core::cluster::{ClientAuth, Coin};
 use bezant_core::ids::ReplicaId;
 use bezant_core::schedule::{Protocol, Quota};
 use bezant_core::time::Duration;
@@ -86,12 +86,46 @@ fn a_testnet_that_cannot_be_is_refused_before_anything_is_written() {
         (Testnet { base_port: 65_520, ..options() }, "not a port"),
         (Testnet { host: "0.0.0.0".to_owned(), ..options() }, "every address"),
         (Testnet { name: "two\nlines".to_owned(), ..options() }, "must be text of"),
+        (Testnet { coin: Coin::Common, ..options() }, "only ritas tosses coins"),
         (Testnet { protocol: Protocol::Aardvark, client_auth: ClientAuth::Mac, ..options() }, "clients that sign"),
     ] {
         let error = testnet(&directory.0, &options).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
         assert!(!directory.0.exists());
     }
+}
+
+/// Secrets for their owners only, public keys for everybody, all of one dealing.
+#[test]
+fn the_keys_of_a_common_coin_are_dealt_together() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = Directory::new();
+    let options = Testnet { protocol: Protocol::Ritas, coin: Coin::Common, ..options() };
+    let written = testnet(&directory.0, &options).unwrap();
+    let read = ClusterConfig::load(&directory.0.join("cluster.toml")).unwrap();
+    assert_eq!((&read, read.to_cluster().coin, read.coin_keys().len()), (&written, Coin::Common, 4));
+    let suite = &bezant_core::auth::Ed25519;
+    for id in read.to_cluster().replicas.iter() {
+        let home = directory.0.join(format!("replica-{}", id.0));
+        let node = NodeConfig::load(&home.join("node.toml")).unwrap();
+        assert_eq!(std::fs::metadata(&node.coin_key).unwrap().permissions().mode() & 0o777, 0o600);
+        let [secret, coin] = [&node.key, &node.coin_key].map(|path| crate::keys::load(path).unwrap());
+        let me = bezant_core::ids::Principal::Replica(id);
+        let keyring =
+            bezant_core::auth::Keyring::new(suite, &read.to_cluster(), me, secret.clone(), read.public_keys()).unwrap();
+        let with = |coin| keyring.clone().with_coin(&crate::coin::Bls, coin, read.coin_keys());
+        assert!(with(coin).is_some() && with(secret).is_none());
+    }
+    let text = written.to_toml();
+    let key = |id: usize| text.lines().filter(|line| line.starts_with("coin_key")).nth(id).unwrap().to_owned();
+    let without = text.replace(&format!("{}\n", key(2)), "");
+    assert!(refused(&without).contains("replica 2 has no `coin_key`"), "{}", refused(&without));
+    assert!(refused(&text.replace("coin = \"common\"\n", "")).contains("goes with `coin = \"common\"`"));
+    assert!(refused(&text.replace(&key(2), &key(1))).contains("not of one dealing"));
+    let broken = format!("coin_key = \"{}\"", "07".repeat(96));
+    assert!(refused(&text.replace(&key(2), &broken)).contains("no valid BLS12-381 key"));
+    let pbft = refused(&text.replace("protocol = \"ritas\"", "protocol = \"pbft\""));
+    assert!(pbft.contains("only ritas tosses coins") && pbft.contains("cluster.toml:"), "{pbft}");
 }
 
 #[test]

@@ -16,6 +16,7 @@ pub use evidence::{Describe, describe_pages};
 pub use signals::on_request_to_end;
 
 use crate::admin::{self, AdminServer, Board, Info};
+use crate::coin::Bls;
 use crate::config::reference::SERVICE;
 use crate::config::{Address, ClusterConfig, Durability, NodeConfig, PeerEntry, Places, ReplicaEntry, resolve};
 use crate::divergence::Archive;
@@ -25,6 +26,7 @@ use crate::replica::{self, Hosted, MemoryLog, ReplicaHandle, ReplicaOptions, Sta
 use crate::{Error, backup, keys};
 use bezant_core::auth::{Ed25519, Keyring};
 use bezant_core::checkpoint::ClaimedSnapshot;
+use bezant_core::cluster::Coin;
 use bezant_core::ids::{Principal, ReplicaId};
 use bezant_core::registry::LogRecord;
 use bezant_core::replica::{Replica, ReplicaConfig};
@@ -155,7 +157,7 @@ impl Home {
         make: impl FnOnce(Recovered) -> Result<R, String> + Send + 'static,
     ) -> Result<Running, Error> {
         let keyring = self.keyring()?;
-        let entry = self.cluster.replica(self.node.replica).ok_or_else(|| self.stranger())?;
+        let entry = self.cluster.replica(self.node.replica).ok_or_else(|| self.stranger(&self.node.key))?;
         // The directory's lock comes first: it has the better explanation for a replica that runs already.
         let Found { snapshot, records, lost_log, log } = self.open_log()?;
         let bind = |listen: Option<SocketAddr>, address| {
@@ -232,12 +234,19 @@ impl Home {
         let secret = keys::load(&self.node.key)?;
         let me = Principal::Replica(self.node.replica);
         let keys = self.cluster.public_keys();
-        Keyring::new(&Ed25519, &self.cluster.to_cluster(), me, secret, keys).ok_or_else(|| self.stranger())
+        let keyring = Keyring::new(&Ed25519, &self.cluster.to_cluster(), me, secret, keys);
+        let keyring = keyring.ok_or_else(|| self.stranger(&self.node.key))?;
+        if self.cluster.coin == Coin::Local {
+            return Ok(keyring);
+        }
+        let secret = keys::load(&self.node.coin_key).map_err(Error::CoinKey)?;
+        let keyring = keyring.with_coin(&Bls, secret, self.cluster.coin_keys());
+        keyring.ok_or_else(|| self.stranger(&self.node.coin_key))
     }
 
-    fn stranger(&self) -> Error {
-        let NodeConfig { key, replica, cluster, .. } = self.node.clone();
-        Error::StrangeReplica { key, replica: replica.0, cluster }
+    fn stranger(&self, key: &Path) -> Error {
+        let NodeConfig { replica, cluster, .. } = self.node.clone();
+        Error::StrangeReplica { key: key.to_owned(), replica: replica.0, cluster }
     }
 
     fn open_log(&self) -> Result<Found, Error> {

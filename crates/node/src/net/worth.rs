@@ -34,7 +34,8 @@ impl Worth {
             | Rejection::BadViewChange
             | Rejection::BadCertificate
             | Rejection::BadPage
-            | Rejection::DigestMismatch => Self::Failed,
+            | Rejection::DigestMismatch
+            | Rejection::BadShare => Self::Failed,
             Rejection::UnauthenticRequest => {
                 if is_client {
                     Self::Failed
