@@ -37,6 +37,19 @@ pub enum Coin {
     Common,
 }
 
+impl Coin {
+    /// All that there are.
+    pub const ALL: &'static [Self] = &[Self::Local, Self::Common];
+
+    /// Its name in files and on command lines.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Common => "common",
+        }
+    }
+}
+
 /// The sizes and limits of a cluster. The same at every replica: its digest is part of the handshake and of every
 /// MAC key and signature.
 #[derive(Clone, Debug, PartialEq, Eq)]

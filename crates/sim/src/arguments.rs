@@ -7,6 +7,7 @@ use crate::options::ScenarioOptions;
 use crate::runs::RangeOptions;
 use crate::size::Size;
 use crate::store::ServiceKind;
+use bezant_core::cluster::Coin;
 use bezant_core::schedule::{Protocol, UnknownProtocol};
 use clap::Args;
 use std::ops::Range;
@@ -45,6 +46,9 @@ pub struct Arguments {
     /// Run the saved seeds
     #[arg(long, conflicts_with_all = ["seed", "seeds"])]
     pub(crate) saved: bool,
+    /// What ritas tosses, local or common; if not said, the seed decides
+    #[arg(long, value_name = "COIN", value_parser = parse_coin)]
+    pub(crate) coin: Option<Coin>,
     /// Features to do without, e.g. loss,crashes
     #[arg(long, value_delimiter = ',')]
     pub(crate) without: Vec<Feature>,
@@ -76,6 +80,10 @@ pub struct Arguments {
 
 fn parse_protocol(name: &str) -> Result<Protocol, String> {
     name.parse().map_err(|error: UnknownProtocol| error.to_string())
+}
+
+fn parse_coin(name: &str) -> Result<Coin, String> {
+    Coin::ALL.iter().copied().find(|coin| coin.label() == name).ok_or_else(|| "a coin is local or common".to_owned())
 }
 
 fn parse_seeds(text: &str) -> Result<Range<u64>, String> {
@@ -117,6 +125,7 @@ impl Arguments {
             adversary,
             seed,
             size: self.size,
+            coin: self.coin,
             without: self.without.iter().copied().collect(),
             requests: self.requests,
         }

@@ -5,7 +5,7 @@ use crate::feature::Feature;
 use crate::network::CLIENTS;
 use crate::size::Size;
 use crate::store::ServiceKind;
-use bezant_core::cluster::{ClientAuth, Cluster, Limits};
+use bezant_core::cluster::{ClientAuth, Cluster, Coin, Limits};
 use bezant_core::compositions::objection;
 use bezant_core::replicas::ReplicasError;
 use bezant_core::schedule::Protocol;
@@ -29,6 +29,8 @@ pub struct ScenarioOptions {
     pub seed: u64,
     /// How big the run is; `None`: the seed decides.
     pub size: Option<Size>,
+    /// What RITAS tosses; `None`: the seed decides.
+    pub coin: Option<Coin>,
     /// Features that the run must do without.
     pub without: BTreeSet<Feature>,
     /// The most requests of each client in each phase.
@@ -45,6 +47,7 @@ impl Default for ScenarioOptions {
             adversary: Choice::All,
             seed: 0,
             size: None,
+            coin: None,
             without: BTreeSet::new(),
             requests: None,
         }
@@ -113,7 +116,7 @@ impl ScenarioOptions {
             ..Limits::default()
         };
         let cluster = Cluster::new([0; 16], n, f, ClientAuth::default(), limits).map_err(Unfit::Cluster)?;
-        let cluster = cluster.with_protocol(protocol);
+        let cluster = Cluster { coin: self.coin.unwrap_or_default(), ..cluster.with_protocol(protocol) };
         if n + f > CLIENTS {
             return Err(Unfit::TooMany { processes: n + f });
         }
@@ -125,7 +128,7 @@ impl ScenarioOptions {
 impl fmt::Display for ScenarioOptions {
     /// The one command that replays the run.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { protocol, service, f, replicas, adversary, seed, size, without, requests } = self;
+        let Self { protocol, service, f, replicas, adversary, seed, size, coin, without, requests } = self;
         // A list has brackets, which a shell must not see.
         let protocol = match protocol {
             Protocol::Schedule(_) => format!("'{}'", protocol.to_string().replace(' ', "")),
@@ -143,6 +146,9 @@ impl fmt::Display for ScenarioOptions {
         write!(out, " --adversary {adversary} --seed {seed}")?;
         if let Some(size) = size {
             write!(out, " --size {size}")?;
+        }
+        if let Some(coin) = coin {
+            write!(out, " --coin {}", coin.label())?;
         }
         if !without.is_empty() {
             let without: Vec<_> = without.iter().map(|feature| feature.label()).collect();

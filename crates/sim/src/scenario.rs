@@ -16,7 +16,7 @@ use crate::schedule::{self, Ambush, Fault};
 use crate::size::{self, Size};
 use crate::store::{Dissent, ServiceKind};
 use crate::workload::Plan;
-use bezant_core::cluster::{ClientAuth, Limits};
+use bezant_core::cluster::{ClientAuth, Coin, Limits};
 use bezant_core::ids::ReplicaId;
 use bezant_core::schedule::{Order, Part, Protocol, Quota};
 use bezant_core::time::Duration;
@@ -41,6 +41,8 @@ pub struct Scenario {
     pub f: usize,
     /// How clients authenticate.
     pub client_auth: ClientAuth,
+    /// What RITAS tosses.
+    pub coin: Coin,
     /// How long Backups last.
     pub quota: Quota,
     /// Small bounds, so that every edge is met within a few dozen requests.
@@ -134,6 +136,7 @@ impl Scenario {
             n,
             f,
             client_auth: draw_auth((seed, calm), options.protocol, adversary, cast.client, strangers),
+            coin: draw_coin(options),
             quota: draw_quota(seed, has(Feature::Unrest)),
             adversary,
             cast,
@@ -200,6 +203,12 @@ impl Scenario {
             && !self.names_in_vain()
             && (4 * self.n + self.f) as u64 * hop <= 2 * self.limits.client_retry.0
     }
+}
+
+/// What RITAS tosses: where nobody says it, a common coin in one seed of four.
+fn draw_coin(options: &ScenarioOptions) -> Coin {
+    let is_common = || options.protocol.tosses_coins() && Rng::stream(options.seed, "coin").below(4) == 0;
+    options.coin.unwrap_or_else(|| if is_common() { Coin::Common } else { Coin::Local })
 }
 
 /// The features that a run has: each in about half of them, unless something speaks against it.

@@ -4,9 +4,9 @@
 //! [`Signer`] is the only maker, it wants a secret key, and Byzantine code in the simulator is handed the secrets of
 //! its own  replicas and clients only. The same holds for the Diffie–Hellman secret.
 
-use bezant_core::auth::{SecretKey, Signature, Signer, Suite};
+use bezant_core::auth::{CoinKey, CoinScheme, CoinShare, SecretKey, Signature, Signer, Suite};
 use bezant_core::digest::{Digest, Domain};
-use bezant_core::ids::PublicKey;
+use bezant_core::ids::{PublicKey, ReplicaId};
 use std::sync::Arc;
 
 /// The simulator's suite.
@@ -53,6 +53,39 @@ impl Suite for Paper {
     }
 }
 
+/// The same of a common coin: a share is what is common to all shares of a name, and a seal of its place.
+fn share(key: &CoinKey, name: &Digest) -> CoinShare {
+    let mut share = [0; CoinShare::BYTES];
+    share[..16].copy_from_slice(&Digest::of_parts(Domain::Trace, &[b"toss", &name.0]).0[..16]);
+    share[16..].copy_from_slice(&Digest::of_parts(Domain::Trace, &[b"share", &key.0, &name.0]).0);
+    CoinShare(share)
+}
+
+/// The common coin beside it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PaperCoin;
+
+impl CoinScheme for PaperCoin {
+    fn public(&self, secret: &SecretKey) -> Option<CoinKey> {
+        let mut key = [0; CoinKey::BYTES];
+        key[..32].copy_from_slice(&Digest::of_parts(Domain::Trace, &[b"place", &secret.0]).0);
+        Some(CoinKey(key))
+    }
+
+    fn share(&self, secret: &SecretKey, name: &Digest) -> CoinShare {
+        let key = self.public(secret).expect("every secret has one");
+        share(&key, name)
+    }
+
+    fn verify(&self, key: &CoinKey, name: &Digest, shown: &CoinShare) -> bool {
+        share(key, name) == *shown
+    }
+
+    fn combine(&self, shares: &[(ReplicaId, CoinShare)]) -> Digest {
+        Digest::of(Domain::Trace, &shares[0].1.0[..16])
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,6 +97,11 @@ mod tests {
         assert!(Paper.verify(&Paper.public(&a), b"yes", &signature));
         assert!(!Paper.verify(&Paper.public(&a), b"no", &signature));
         assert!(!Paper.verify(&Paper.public(&b), b"yes", &signature));
+        let toss = Digest([7; 32]);
+        let [mine, yours] = [&a, &b].map(|secret| PaperCoin.share(secret, &toss));
+        let key = PaperCoin.public(&a).unwrap();
+        assert!(PaperCoin.verify(&key, &toss, &mine) && !PaperCoin.verify(&key, &toss, &yours));
+        assert_eq!(PaperCoin.combine(&[(ReplicaId(0), mine)]), PaperCoin.combine(&[(ReplicaId(1), yours)]));
         assert_eq!(Paper.agree(&a, &Paper.public(&b)), Paper.agree(&b, &Paper.public(&a)));
     }
 }

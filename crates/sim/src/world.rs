@@ -14,10 +14,10 @@ use crate::scenario::Scenario;
 use crate::schedule::{Ambush, Fault, Outage};
 use crate::size::Size;
 use crate::stage::{Occurrence, Stage};
-use crate::suite::Paper;
+use crate::suite::{Paper, PaperCoin};
 use crate::trace::Trace;
 use crate::workload::LIARS_IDENTITY;
-use bezant_core::auth::{Keyring, PublicKeys, SecretKey, Suite};
+use bezant_core::auth::{CoinKey, CoinScheme, Keyring, PublicKeys, SecretKey, Suite};
 use bezant_core::client::Client;
 use bezant_core::cluster::Cluster;
 use bezant_core::ids::{ClientId, IdentityId, Principal, ReplicaId};
@@ -88,6 +88,11 @@ pub(crate) fn public_keys(n: usize, identities: &[IdentityId]) -> PublicKeys {
     }
 }
 
+/// The replicas' keys for common coins.
+fn coin_keys(n: usize) -> Vec<CoinKey> {
+    (0..n as u32).filter_map(|number| PaperCoin.public(&secret(4, number))).collect()
+}
+
 impl World {
     /// Everything in its place, nothing started.
     pub fn new(scenario: Scenario, readable: bool) -> Self {
@@ -97,6 +102,7 @@ impl World {
         let cluster = Cluster::new(id, n, f, scenario.client_auth, scenario.limits.clone());
         let mut cluster = cluster.expect("the options were checked").with_protocol(scenario.protocol);
         cluster.quota = scenario.quota;
+        cluster.coin = scenario.coin;
         cluster.dynamic_clients = scenario.features.contains(&Feature::DynamicClients);
         let cluster = Rc::new(cluster);
         let twins: Vec<(ProcessId, ProcessId)> = match scenario.adversary {
@@ -137,6 +143,7 @@ impl World {
             let id = ReplicaId(number as u8);
             let principal = Principal::Replica(id);
             let keyring = Keyring::new(&SUITE, cluster, principal, secret(1, number as u32), keys.clone())
+                .and_then(|keyring| keyring.with_coin(&PaperCoin, secret(4, number as u32), coin_keys(scenario.n)))
                 .expect("the keys belong together");
             let identity = Identity {
                 id,

@@ -1,6 +1,6 @@
 //! Which clusters cannot run the protocol that they name.
 
-use crate::cluster::{ClientAuth, Cluster};
+use crate::cluster::{ClientAuth, Cluster, Coin};
 use crate::registry::{LONG, objection_to};
 use crate::switching::AbortReport;
 use crate::switching::report::ENTRIES_MAX;
@@ -15,6 +15,11 @@ pub fn objection(cluster: &Cluster) -> Option<&'static str> {
     }
     if cluster.dynamic_clients && cluster.client_auth == ClientAuth::Mac {
         return Some("dynamic_clients needs requests that are signed: client_auth = \"hybrid\" or \"signature\"");
+    }
+    if cluster.coin == Coin::Common && !protocol.tosses_coins() {
+        return Some(
+            "only ritas tosses coins: coin = \"common\" goes with ritas, or a schedule that has backup(ritas)",
+        );
     }
     if let Some(objection) = schedule.parts().iter().find_map(|part| part.objection(cluster.replicas)) {
         return Some(objection);

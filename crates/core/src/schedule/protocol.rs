@@ -123,6 +123,11 @@ impl Protocol {
         self.schedule().parts().iter().all(|part| part.lets_clients_join())
     }
 
+    /// Whether anybody tosses coins in it ([`crate::cluster::Coin`]).
+    pub fn tosses_coins(self) -> bool {
+        self.schedule().parts().contains(&Part::Backup(Order::Ritas))
+    }
+
     /// Whether PBFT orders in it, watched or not, alone or as a Backup: then rulings can be ordered as well
     /// ([`crate::dissent`]).
     pub fn orders_by_pbft(self) -> bool {

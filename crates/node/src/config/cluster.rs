@@ -94,7 +94,6 @@ fn choose<T: Copy + Default>(section: &Section, key: &str, words: &[&str], value
 /// Backups that answer the fewest requests, where a flattened quota does not say how many.
 pub const BACKUP_PATIENCE: u32 = 3;
 const CLIENT_AUTH_VALUES: &[ClientAuth] = &[ClientAuth::Mac, ClientAuth::Hybrid, ClientAuth::Signature];
-const COIN_VALUES: &[Coin] = &[Coin::Local, Coin::Common];
 const CHANNEL_VALUES: &[Channel] = &[Channel::Tls, Channel::Plain];
 
 impl ClusterConfig {
@@ -128,7 +127,7 @@ impl ClusterConfig {
             f,
             protocol,
             quota: quota(&document, protocol)?,
-            coin: choose(top, "coin", COINS, COIN_VALUES),
+            coin: choose(top, "coin", COINS, Coin::ALL),
             client_auth: choose(top, "client_auth", CLIENT_AUTHS, CLIENT_AUTH_VALUES),
             channel: choose(top, "channel", CHANNELS, CHANNEL_VALUES),
             dynamic_clients: top.flag("dynamic_clients").unwrap_or(false),
@@ -145,13 +144,11 @@ impl ClusterConfig {
             let line = document.all("limits").next().map_or(1, |section| section.line_of(key));
             return Err(document.error(line, message));
         }
-        if let Some(objection) = objection_to_coin(config.protocol, config.coin) {
-            return Err(document.error(top.line_of("coin"), objection));
-        }
         config.check_coin_keys(&document)?;
         if let Some(objection) = objection(&config.to_cluster()) {
             let key = match config.protocol {
                 _ if config.dynamic_clients => "dynamic_clients",
+                protocol if config.coin == Coin::Common && !protocol.tosses_coins() => "coin",
                 Protocol::Schedule(_) => "schedule",
                 _ => "protocol",
             };
@@ -248,8 +245,7 @@ impl ClusterConfig {
             line(format_args!("{}", quota_lines(self.quota)));
         }
         if self.coin != Coin::default() {
-            let place = COIN_VALUES.iter().position(|value| *value == self.coin);
-            line(format_args!("coin = \"{}\"", word(COINS, place)));
+            line(format_args!("coin = \"{}\"", self.coin.label()));
         }
         let place = CLIENT_AUTH_VALUES.iter().position(|value| *value == self.client_auth);
         line(format_args!("client_auth = \"{}\"", word(CLIENT_AUTHS, place)));
@@ -372,14 +368,6 @@ pub(super) fn objection_to_macs(protocol: Protocol, client_auth: ClientAuth) -> 
         () => return None,
     };
     (client_auth == ClientAuth::Mac).then_some(message)
-}
-
-/// Why there is no common coin, if nobody would toss it.
-pub(super) fn objection_to_coin(protocol: Protocol, coin: Coin) -> Option<&'static str> {
-    let has_ritas = protocol.schedule().parts().contains(&Part::Backup(Order::Ritas));
-    let message = "only ritas tosses coins: `coin = \"common\"` goes with `protocol = \"ritas\"` or with a schedule \
-                   that has \"backup(ritas)\"";
-    (coin == Coin::Common && !has_ritas).then_some(message)
 }
 
 /// Which limits do not go with others: the key, and why. A faulty primary's clock may be off by `clock_skew_max`: with

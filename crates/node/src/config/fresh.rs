@@ -1,7 +1,7 @@
 //! The files of a cluster that has not run yet: what a new one and a successor have in common.
 
 use super::ClusterConfig;
-use super::cluster::{objection_to, objection_to_coin, objection_to_macs};
+use super::cluster::{objection_to, objection_to_macs};
 use super::reference::{NAME, SERVICE};
 use crate::backup::{self, BackupError};
 use crate::coin;
@@ -79,9 +79,6 @@ pub(super) fn check(cluster: &Cluster) -> Result<(), TestnetError> {
         return Err(TestnetError::Protocol(objection));
     }
     if let Some(objection) = objection_to_macs(cluster.protocol, cluster.client_auth) {
-        return Err(TestnetError::Protocol(objection));
-    }
-    if let Some(objection) = objection_to_coin(cluster.protocol, cluster.coin) {
         return Err(TestnetError::Protocol(objection));
     }
     match objection_to(&cluster.limits, cluster.dynamic_clients) {

@@ -1,6 +1,6 @@
 //! The one table of all keys: it drives checking, `bezant config explain`, suggestions and `docs/configuration.md`.
 
-use bezant_core::cluster::Limits;
+use bezant_core::cluster::{Coin, Limits};
 use bezant_core::ids::IdentityId;
 use bezant_core::members::MEMBERS_MAX;
 use bezant_core::replicas::REPLICAS_MAX;
@@ -273,7 +273,7 @@ pub(super) const PARTS: &[&str] =
     &["quorum", "zlight", "chain", "ring-fast", "ring-resilient", "backup(pbft)", "backup(aardvark)", "backup(ritas)"];
 pub(super) const QUOTAS: &[&str] = &["exponential", "fixed", "flattened"];
 pub(super) const CLIENT_AUTHS: &[&str] = &["mac", "hybrid", "signature"];
-pub(super) const COINS: &[&str] = &["local", "common"];
+pub(super) const COINS: &[&str] = &[Coin::Local.label(), Coin::Common.label()];
 pub(super) const CHANNELS: &[&str] = &["tls", "plain"];
 pub(super) const DURABILITIES: &[&str] = &["sync", "memory"];
 pub(super) const LOG_LEVELS: &[&str] = &["error", "warn", "info", "debug", "trace"];

@@ -4,7 +4,6 @@
 //! Keys may stay. All that anybody signs or authenticates is bound to the digest of a cluster, which covers its id, its
 //! parameters and the state with which it begins: what was said in one of the two means nothing in the other.
 
-use super::cluster::objection_to_coin;
 use super::fresh::{check, new_id, write_all, write_cluster, write_home};
 use super::{ClusterConfig, Protocol, TestnetError};
 use crate::log;
@@ -45,7 +44,7 @@ pub fn successor(directory: &Path, old: &ClusterConfig, successor: &Successor) -
     let (protocol, limits, genesis_root) = (*protocol, limits.clone(), Some(genesis.root()));
     let mut config = ClusterConfig { cluster_id, protocol, limits, genesis_root, ..old.clone() };
     // Its keys stay, too, where somebody tosses it: coins are bound to the cluster as all else is.
-    if objection_to_coin(protocol, old.coin).is_some() {
+    if !protocol.tosses_coins() {
         config.coin = Coin::Local;
         config.replicas.iter_mut().for_each(|replica| replica.coin_key = None);
     }

@@ -1,7 +1,7 @@
 //! Statements of RITAS about instances that are not there (ritas-A5, ritas-A7, ritas-A8): far ahead, long over, of
 //! nobody, or none that could be; and about instances that are, as of somebody else.
 
-use super::{Behaviour, Liar, two_faced};
+use super::{Behaviour, Liar, coins, two_faced};
 use bezant_core::ids::{InstanceId, Sequence};
 use bezant_core::protocols::ritas::message::{Heard, Said, Statement, Summary, Value, Word};
 use bezant_core::protocols::ritas::order::{Agreement, Progress, RitasMessage, Whereabouts};
@@ -47,6 +47,9 @@ fn invent(liar: &mut Liar<'_>, last: &Said) -> Said {
         Statement::Initial(value) | Statement::Decide(value) | Statement::Body(value) => value.clone(),
         Statement::Echo(word) | Statement::Ready(word) | Statement::Want(word) => {
             word.whole().cloned().unwrap_or_else(|| Value(Bytes::from(liar.rng.next().to_le_bytes().repeat(8))))
+        }
+        Statement::Est(_) | Statement::Aux(_) | Statement::Conf(_) | Statement::Share(_) => {
+            return Said { path, statement: coins::any(liar.rng) };
         }
     };
     let value = if liar.rng.coin() { value } else { two_faced::other(liar.rng, path, &value) };

@@ -44,6 +44,10 @@ impl LopsidedStatements {
             Statement::Echo(_) => 1,
             Statement::Ready(_) => 2,
             Statement::Decide(_) => 3,
+            Statement::Est(bit) => 4 + u8::from(bit),
+            Statement::Aux(_) => 6,
+            Statement::Conf(_) => 7,
+            Statement::Share(_) => 8,
             Statement::Want(_) | Statement::Body(_) => return true,
         };
         if self.audience.len() > REMEMBERED_MAX {

@@ -12,6 +12,7 @@ mod censor;
 mod chain_substitute;
 mod choice;
 mod client_flood;
+mod coins;
 mod complainer;
 mod cross_instance;
 mod crowd;

@@ -1,7 +1,7 @@
 //! Two stories about one instance of RITAS, and each receiver hears one of them (ritas-A1, ritas-A4, ritas-A5). A story
 //! is told to its end: whoever hears a second value as INITIAL hears the ECHO, the READY and the body that go with it.
 
-use super::{Behaviour, Liar};
+use super::{Behaviour, Liar, coins};
 use crate::rng::Rng;
 use bezant_core::ids::Principal;
 use bezant_core::protocols::ritas::message::{Said, Statement, Value, Word};
@@ -40,7 +40,7 @@ impl TwoFaced {
     }
 
     /// A statement as the second story has it.
-    fn retold(&self, Said { path, statement }: &Said) -> Said {
+    fn retold(&self, rng: &mut Rng, Said { path, statement }: &Said) -> Said {
         let story = self.stories.get(path).and_then(Option::as_ref);
         let value = |honest: &Value| story.unwrap_or(honest).clone();
         let word = |honest: &Word| story.map_or_else(|| honest.clone(), |value| Word::of(value, false));
@@ -51,6 +51,9 @@ impl TwoFaced {
             Statement::Decide(honest) => Statement::Decide(value(honest)),
             Statement::Body(honest) => Statement::Body(value(honest)),
             Statement::Want(honest) => Statement::Want(honest.clone()),
+            Statement::Est(_) | Statement::Aux(_) | Statement::Conf(_) | Statement::Share(_) => {
+                if rng.per_mille(self.often) { coins::other(rng, statement) } else { statement.clone() }
+            }
         };
         Said { path: *path, statement }
     }
@@ -87,7 +90,7 @@ impl Behaviour for TwoFaced {
         if self.second >> id.0 & 1 == 0 {
             return liar.say(to, message);
         }
-        let told = said.iter().map(|said| self.retold(said)).collect();
+        let told = said.iter().map(|said| self.retold(liar.rng, said)).collect();
         liar.agree(to, *instance, RitasMessage::Said(Statements(told)));
     }
 

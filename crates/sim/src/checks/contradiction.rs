@@ -12,7 +12,7 @@ use bezant_core::notice::Notice;
 use bezant_core::protocols::pbft::{Claim, PbftMessage, PbftRecord, ViewChange, Vote};
 use bezant_core::protocols::ring_fast::{Body, RingMessage};
 use bezant_core::protocols::ring_resilient::{Resilient, ResilientMessage};
-use bezant_core::protocols::ritas::message::Said;
+use bezant_core::protocols::ritas::message::{Said, Statement};
 use bezant_core::protocols::ritas::order::RitasMessage;
 use bezant_core::protocols::ritas::path::Path;
 use bezant_core::protocols::ritas::statements::Statements as Spoken;
@@ -133,7 +133,12 @@ impl Statements {
         let mut binding = said.iter().filter(|said| said.statement.binds());
         binding.try_for_each(|Said { path, statement }| {
             let bytes = statement.to_bytes();
-            self.say(Place::Statement(*path, bytes[0]), Digest::of(Domain::Trace, &bytes))
+            // Whoever passes on an estimate may say both.
+            let kind = match statement {
+                Statement::Est(bit) => bytes[0] + 128 * u8::from(*bit),
+                _ => bytes[0],
+            };
+            self.say(Place::Statement(*path, kind), Digest::of(Domain::Trace, &bytes))
         })
     }
 
