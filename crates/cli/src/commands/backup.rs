@@ -7,7 +7,7 @@ use crate::output;
 use crate::served::Served;
 use bezant_core::auth::Certificate;
 use bezant_core::checkpoint::{Snapshot, Tree};
-use bezant_core::cluster::Cluster;
+use bezant_core::cluster::{Cluster, Coin};
 use bezant_core::estate::{Summary, genesis_of, successor_of};
 use bezant_core::ids::ReplicaId;
 use bezant_core::service::Service;
@@ -162,9 +162,13 @@ fn renew(old: &ClusterConfig, dir: &Path, next: &Successor, json: bool) -> Resul
         return output::line(json!({ "dir": dir.to_string(), "n": config.replicas.len(), "f": config.f,
             "cluster": format!("{dir}/cluster.toml"), "genesis_root": to_hex(&next.genesis.root().0) }));
     }
+    let (few, coin_key) = match config.coin {
+        Coin::Local => ("two", ""),
+        Coin::Common => ("three", " OLD/replica-N/coin.key"),
+    };
     output::line(format!(
-        "The successor of {} is in {dir}, but for two files of each replica: stop the old ones, and on each machine\n\
-         copy them:  cp -p OLD/replica-N/key OLD/replica-N/node.toml {dir}/replica-N/\n\
+        "The successor of {} is in {dir}, but for {few} files of each replica: stop the old ones, and on each machine\n\
+         copy them:  cp -p OLD/replica-N/key{coin_key} OLD/replica-N/node.toml {dir}/replica-N/\n\
          start it:   bezant replica --dir {dir}/replica-N\n\
          Clients keep their keys, and need {dir}/cluster.toml.",
         old.name

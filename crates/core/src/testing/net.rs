@@ -18,6 +18,7 @@ use crate::rejection::{Account, Rejection};
 use crate::replica::{Replica, ReplicaConfig};
 use crate::service::Service;
 use crate::services::Counter;
+use crate::testing::paper_coin::PaperCoin;
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -134,7 +135,15 @@ fn keyring_of(cluster: &Cluster, me: Principal, own: SecretKey) -> Keyring {
         replicas: (0..cluster.replicas.n() as u8).map(|id| Ed25519.public(&secret(id))).collect(),
         identities: [(IDENTITY, Ed25519.public(&CLIENT_SECRET))].into(),
     };
-    Keyring::new(&Ed25519, cluster, me, own, keys).unwrap()
+    let keyring = Keyring::new(&Ed25519, cluster, me, own, keys).unwrap();
+    match me {
+        Principal::Replica(id) => {
+            let (n, place) = (cluster.replicas.n(), usize::from(id.0));
+            let own = PaperCoin::secrets(n, 1).swap_remove(place);
+            keyring.with_coin(&PaperCoin, own, PaperCoin::keys(n, 1)).unwrap()
+        }
+        _ => keyring,
+    }
 }
 
 impl Net {
