@@ -89,7 +89,7 @@ pub(crate) fn public_keys(n: usize, identities: &[IdentityId]) -> PublicKeys {
 }
 
 /// The replicas' keys for common coins.
-fn coin_keys(n: usize) -> Vec<CoinKey> {
+pub(crate) fn coin_keys(n: usize) -> Vec<CoinKey> {
     (0..n as u32).filter_map(|number| PaperCoin.public(&secret(4, number))).collect()
 }
 

@@ -67,6 +67,7 @@ impl Host {
             me: settings.me,
             epoch: settings.epoch,
             secret: Digest(secret),
+            coin: None,
             variant: Variant { repeats: settings.repeats, ..Variant::default() },
             bundles: settings.bundles,
             interval: Duration(settings.interval.as_micros() as u64),

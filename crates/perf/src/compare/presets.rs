@@ -422,6 +422,7 @@ mod tests {
                     | Ours::Switches(_, protocol, ..)
                     | Ours::Attacked(_, protocol, _)
                     | Ours::Silence(protocol) => [*protocol; 2],
+                    Ours::Groups(_, subject, base) => [subject.0, base.unwrap_or(*subject).0],
                     Ours::Surely(..) => unreachable!("one bound is enough"),
                 };
                 assert!(both.iter().all(has), "{name}: {what}");

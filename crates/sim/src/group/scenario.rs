@@ -3,6 +3,7 @@
 use super::ADVERSARIES;
 use crate::byzantine::{Adversary, Choice};
 use crate::rng::Rng;
+use bezant_core::cluster::Coin;
 use bezant_core::ids::ReplicaId;
 use bezant_core::protocols::ritas::group::Call;
 use bytes::Bytes;
@@ -66,6 +67,8 @@ pub struct GroupScenario {
     pub repeats: bool,
     /// Whether messages of the atomic broadcast go together.
     pub bundles: bool,
+    /// What is tossed.
+    pub coin: Coin,
     /// Who calls what after so many deliveries, in order.
     pub calls: Vec<(u64, ReplicaId, Call)>,
 }
@@ -102,6 +105,7 @@ impl GroupScenario {
             pass: *rng.pick(&[1000, 300, 100]),
             repeats: rng.per_mille(200),
             bundles: rng.per_mille(700),
+            coin: if Rng::stream(seed, "coin of a group").per_mille(300) { Coin::Common } else { Coin::Local },
             calls: draw_calls(n, &mut rng),
         }
     }

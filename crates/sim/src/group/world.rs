@@ -7,9 +7,10 @@ use crate::byzantine::{Acts, Adversary, Liar, Mind, Voice, add_acts};
 use crate::checks::Violation;
 use crate::panics;
 use crate::rng::Rng;
-use crate::world::{SUITE, public_keys, secret};
+use crate::suite::PaperCoin;
+use crate::world::{SUITE, coin_keys, public_keys, secret};
 use bezant_core::auth::Keyring;
-use bezant_core::cluster::{ClientAuth, Cluster, Limits};
+use bezant_core::cluster::{ClientAuth, Cluster, Coin, Limits};
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::ids::{InstanceId, Principal, ReplicaId};
 use bezant_core::machine::{Destination, Effect, Input, Machine, Outbox};
@@ -368,21 +369,24 @@ impl Process {
         let GroupOptions { n, f, seed, .. } = scenario.options;
         let mut rng = Rng::stream(seed ^ (u64::from(id.0) + 1) << 40, "process");
         let replicas = Replicas::new(n, f).expect("there is such a group");
+        let keyring =
+            Keyring::new(&SUITE, cluster, Principal::Replica(id), secret(1, u32::from(id.0)), public_keys(n, &[]));
+        let keyring =
+            keyring.and_then(|keyring| keyring.with_coin(&PaperCoin, secret(4, u32::from(id.0)), coin_keys(n)));
+        let keyring = keyring.expect("the keys belong together");
         let machine = Group::new(bezant_core::protocols::ritas::group::GroupOptions {
             replicas,
             me: id,
             epoch: EPOCH,
             secret: Digest::of_parts(Domain::Trace, &[&seed.to_le_bytes(), &[id.0]]),
-            variant: Variant { repeats: scenario.repeats, ..Variant::default() },
+            variant: Variant { repeats: scenario.repeats, coin: scenario.coin, ..Variant::default() },
+            coin: keyring.common_coin(b"group").filter(|_| scenario.coin == Coin::Common),
             bundles: scenario.bundles,
             interval: Duration::from_millis(100),
             history_bytes_max: HISTORY_BYTES_MAX,
         });
         let adversary = scenario.adversary.filter(|_| scenario.liars.contains(&id));
         let mind = adversary.and_then(|adversary| Mind::new(&[adversary], &mut rng));
-        let keyring =
-            Keyring::new(&SUITE, cluster, Principal::Replica(id), secret(1, u32::from(id.0)), public_keys(n, &[]));
-        let keyring = keyring.expect("the keys belong together");
         Self { id, machine, mind, keyring, rng, hears, is_dirty: false, is_down: false }
     }
 }

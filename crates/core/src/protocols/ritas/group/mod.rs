@@ -41,6 +41,7 @@ use super::stack::{Outcome, Stack};
 use super::statements::packed;
 use super::variant::Variant;
 use super::vector_consensus::Vector;
+use crate::auth::CommonCoin;
 use crate::digest::Digest;
 use crate::ids::ReplicaId;
 use crate::machine::{Destination, Input, Machine, Outbox};
@@ -67,8 +68,8 @@ pub const HISTORY_BYTES_MAX: usize = 64 << 20;
 /// Bundles that are on their way at a time: one in the round that runs, and one for the next.
 const BUNDLES: u64 = 2;
 
-/// How a group differs from others. The same at all of its processes, but for the secret.
-#[derive(Clone, Copy, Debug)]
+/// How a group differs from others. The same at all of its processes, but for the secrets.
+#[derive(Clone, Debug)]
 pub struct GroupOptions {
     /// The processes.
     pub replicas: Replicas,
@@ -78,6 +79,8 @@ pub struct GroupOptions {
     pub epoch: u64,
     /// What this process tosses its coins with, and nobody else knows.
     pub secret: Digest,
+    /// What all toss together, if the variant says so.
+    pub coin: Option<CommonCoin>,
     /// How the layers differ from the thesis'.
     pub variant: Variant,
     /// Whether messages of the atomic broadcast go together.
@@ -126,9 +129,10 @@ fn root() -> Path {
 impl Group {
     /// A process that has not done anything.
     pub fn new(options: GroupOptions) -> Self {
+        let mut stack = Stack::new(options.secret, options.variant);
+        stack.arm(options.secret, options.coin.clone());
         Self {
-            options,
-            stack: Stack::new(options.secret, options.variant),
+            stack,
             effects: Vec::new(),
             said: Vec::new(),
             told: BTreeMap::new(),
@@ -140,6 +144,7 @@ impl Group {
             delivered_bytes: 0,
             is_left_behind: false,
             told_here: Here { round: 0, kept: 0 },
+            options,
         }
     }
 
@@ -188,7 +193,7 @@ impl Group {
     }
 
     fn next_with_room(&mut self) -> Option<(Path, Call)> {
-        let (stack, GroupOptions { replicas, me, .. }) = (&self.stack, self.options);
+        let (stack, &GroupOptions { replicas, me, .. }) = (&self.stack, &self.options);
         let has_room = |(path, call): &(Path, Call)| {
             let is_broadcast = matches!(call, Call::Reliable(..) | Call::Echo(..));
             stack.has_come_to(&replicas, if is_broadcast { path.by(me) } else { *path })

@@ -27,6 +27,7 @@ impl Net {
                 me: ReplicaId(me as u8),
                 epoch: 7,
                 secret: Digest([me as u8; 32]),
+                coin: None,
                 variant: Variant::default(),
                 bundles,
                 interval: Duration::from_millis(100),

@@ -2,8 +2,9 @@
 
 use super::super::message::{Said, Statement};
 use super::super::path::Layer;
-use super::{RitasMessage, Statements};
+use super::RitasMessage;
 use crate::cluster::{ClientAuth, Cluster, Coin, Limits};
+use crate::protocols::ritas::statements::Statements;
 use crate::registry::Message;
 use crate::services::Counter;
 use crate::testing::net::{Net, cluster, done};
