@@ -202,9 +202,13 @@ impl AtomicBroadcast {
         self.standing.window(id.sender).admits(id.number, WINDOW)
     }
 
-    /// Whether anything about this round may be heard.
+    /// Whether anything about this round may be heard: also of one that is decided here, as long as others may need
+    /// it. Who comes late to it has broadcasts of its own, and who has not decided needs further steps of all.
     pub(super) fn admits_round(&self, round: u64) -> bool {
-        round >= self.standing.round && round - self.standing.round <= ROUNDS_AHEAD
+        match round.checked_sub(self.standing.round) {
+            Some(ahead) => ahead <= ROUNDS_AHEAD,
+            None => self.open.contains(&round),
+        }
     }
 
     /// The first round of which anything is of use here. A round may be decided before the one that this process is

@@ -104,12 +104,15 @@ impl MultiValuedConsensus {
     }
 
     /// MVC 1. Whoever has proposed before, as its log knows, does not do so again.
-    pub(super) fn propose(&mut self, value: Value) -> Vec<Output> {
+    /// INITs of others may all be here: then its own, which nobody may need any more, is not waited for.
+    pub(super) fn propose(&mut self, replicas: &Replicas, value: Value) -> Vec<Output> {
         if self.has_proposed {
             return Vec::new();
         }
         self.has_proposed = true;
-        vec![Output::Init(value)]
+        let mut out = vec![Output::Init(value)];
+        out.extend(self.advance(replicas));
+        out
     }
 
     /// MVC 2.
@@ -223,4 +226,22 @@ fn agree(replicas: &Replicas, valid: &[&Vect]) -> bool {
         same += 1;
     }
     same >= replicas.honest()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process that comes late, when others are done and take no part in its INIT any more.
+    #[test]
+    fn who_proposes_when_all_is_there_does_not_wait_for_its_own_init() {
+        let replicas = Replicas::of(4).unwrap();
+        let mut multi = MultiValuedConsensus::new(&replicas, false);
+        let value = || Value(Bytes::from_static(b"7"));
+        for owner in 0..3 {
+            assert_eq!(multi.on_init(&replicas, ReplicaId(owner), value()), []);
+        }
+        let outputs = multi.propose(&replicas, value());
+        assert!(matches!(outputs[..], [Output::Init(_), Output::Vect(_)]), "{outputs:?}");
+    }
 }

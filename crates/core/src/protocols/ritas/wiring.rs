@@ -77,7 +77,7 @@ impl Stack {
                 self.of_common_coin(scope, path, output);
             }
             (Some(Instance::Multi(multi, _)), Proposal::Value(value)) => {
-                let outputs = multi.propose(value);
+                let outputs = multi.propose(&replicas, value);
                 self.of_multi(scope, path, outputs);
             }
             (Some(Instance::Vector(vector, _)), Proposal::Value(value)) => {

@@ -304,3 +304,30 @@ fn nothing_is_made_for_far_rounds_nor_for_the_other_coin() {
     local.hear(0, ReplicaId(2), Packet::Said(said));
     assert_eq!(local.rejected, [(ReplicaId(2), Rejection::Malformed)]);
 }
+
+/// ritas-F3: whoever comes late to a round that others have decided, where no more than n − f are left, brings votes
+/// that somebody still lacks.
+#[test]
+fn f3_a_round_that_is_decided_is_open_for_who_comes_late() {
+    for coin in [Coin::Local, Coin::Common] {
+        let mut group = Group::new(4, Variant { coin, ..COMMON }, Network::InOrder, 1);
+        let root = Path::root(Layer::Atomic, 0);
+        group.act(0, |stack, scope| stack.order(scope, root, value(7)).unwrap());
+        // All but DECIDE arrives: nobody knows that nobody needs the round any more.
+        while let Some((from, to, packet)) = group.packets.get(group.next).cloned() {
+            group.next += 1;
+            if !matches!(&packet, Packet::Said(Said { statement: Statement::Decide(_), .. })) {
+                group.hear(to.0.into(), from, packet);
+            }
+        }
+        assert_eq!(group.stacks[0].standing(root).unwrap().round, 1);
+        let binary = root.child(Layer::Round, 0).child(Layer::Multi, 0).child(Layer::Binary, 0);
+        let (path, statement) = match coin {
+            Coin::Local => (binary.child(Layer::Step, 5).by(ReplicaId(3)), Statement::Initial(value(1))),
+            Coin::Common => (binary.child(Layer::Toss, 1), Statement::Est(true)),
+        };
+        group.rejected.clear();
+        group.hear(0, ReplicaId(3), Packet::Said(Said { path, statement }));
+        assert_eq!(group.rejected, [], "{coin:?}");
+    }
+}
