@@ -2,9 +2,9 @@
 //!
 //! A share is a BLS signature by the secret of a place, which is a value of a polynomial of degree f. So f + 1 shares,
 //! each with the factor of its place (Lagrange, in the exponent), make the signature by the value at 0, whichever they
-//! are: Boldyreva, *Threshold signatures … based on the gap-Diffie-Hellman-group signature scheme*, 2003. Signatures are
-//! points of the short group (48 bytes), keys of the long one (96 bytes). Everything that comes from a peer or from a
-//! file is checked to be in its group.
+//! are: Boldyreva, *Threshold signatures … based on the gap-Diffie-Hellman-group signature scheme*, 2003. Signatures
+//! are points of the short group (48 bytes), keys of the long one (96 bytes). Everything that comes from a peer or from
+//! a file is checked to be in its group.
 //!
 //! The library signs, verifies and adds points with factors. The factors, and the polynomial where keys are dealt, are
 //! ours: whole numbers modulo the order of the groups.

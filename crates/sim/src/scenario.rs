@@ -111,8 +111,7 @@ impl Scenario {
         let clocks = draw_clocks(seed, has(Feature::Clocks));
         let mut rng = Rng::stream(seed, "phases");
         let safety = limits.view_timeout.0 * size.spans(rng.between(6, 24));
-        let pass = rng.between(1, 2 * network.delay_min + 1);
-        let pass = if has(Feature::Passes) { pass } else { 0 };
+        let pass = rng.between(1, 2 * network.delay_min + 1) * u64::from(has(Feature::Passes));
         let limits = if has(Feature::SmallLimits) { size::small_limits(seed, options.service, limits) } else { limits };
         let patient = |limits| size::calm_limits((seed, options.protocol), (n, f), &network, &disk, pass, limits);
         let limits = if calm { patient(limits) } else { limits };

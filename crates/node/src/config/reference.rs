@@ -314,10 +314,10 @@ const CLUSTER: &[Row] = &[
          valid MACs costs nobody a view. \"mac\": as published, for comparison; not with aardvark. \
          \"signature\": all replicas check it."),
     ("coin", Kind::Choice(COINS), Some("\"local\""),
-        "What \"ritas\" and \"backup(ritas)\" toss where replicas do not agree. \"local\": each its own coin. \"common\": \
-         all the same one, so that agreement takes a few rounds whatever the network does. Its keys are dealt by \
-         `bezant testnet --coin common`: whoever saw them all can foresee the coins, and so delay the cluster; it cannot \
-         make it disagree."),
+        "What \"ritas\" and \"backup(ritas)\" toss where replicas do not agree. \"local\": each its own coin. \
+         \"common\": all the same one, so that agreement takes a few rounds whatever the network does. Its keys are \
+         dealt by `bezant testnet --coin common`: whoever saw them all can foresee the coins, and so delay the \
+         cluster; it cannot make it disagree."),
     ("dynamic_clients", Kind::Flag, Some("false"),
         "Whether clients may join that this file does not name: whoever has a key and this file, if the service \
          agrees. Goes with `protocol = \"pbft\"` and with a \

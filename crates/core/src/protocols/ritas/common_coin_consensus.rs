@@ -21,13 +21,13 @@
 //!   confirmed.
 //!
 //! # Why it is safe
-//! *Possible bits were proposed*: the first correct process that says EST with a bit that it does not estimate has f + 1
-//! before it. *One bit is confirmed*: two sets of n − f share a correct process, and that says CONF, and AUX, once. *A
-//! decision is the only one*: if one process confirms a bit, n − f say CONF with it, and a correct one of these is
+//! *Possible bits were proposed*: the first correct process that says EST with a bit that it does not estimate has f +
+//! 1 before it. *One bit is confirmed*: two sets of n − f share a correct process, and that says CONF, and AUX, once.
+//! *A decision is the only one*: if one process confirms a bit, n − f say CONF with it, and a correct one of these is
 //! among any n − f. So the others confirm it, too, or none; those take the coin, and the coin is the bit if anybody
-//! decides. Then all correct processes estimate it, the other bit is never possible again, and nobody decides that. None
-//! of this asks when the coin is seen, or what it shows: whoever foresees it harms nothing but the next part.
-//! (2f + 1 reads [`strong`](crate::replicas::Replicas::strong), which is no less, and no more than the n − f.)
+//! decides. Then all correct processes estimate it, the other bit is never possible again, and nobody decides that.
+//! None of this asks when the coin is seen, or what it shows: whoever foresees it harms nothing but the next part. (2f
+//! + 1 reads [`strong`](crate::replicas::Replicas::strong), which is no less, and no more than the n − f.)
 //!
 //! # Why it ends
 //! *No round is for ever.* Some bit is estimated by f + 1 of the n − f ≥ 2f + 1 correct processes; all say it, and it
@@ -35,20 +35,20 @@
 //! AUX and CONF of all correct processes count with all, and with the CONF come the shares.
 //!
 //! *The coin is as good as tossed when it is too late to schedule against it.* The first correct process that says its
-//! share has n − f CONF. Any n − f CONF of another share a correct one with these, and that one's is said already. If it
-//! is ⊥ no process confirms a bit any more, and all take the coin. If it is a bit no other is ever confirmed; the coin is
-//! that bit with probability ½, and then all estimate it. So from the second round on all correct processes estimate one
-//! bit after two rounds, as is to be expected; from then on the bit is confirmed in each round, and decided with
-//! probability ½.
+//! share has n − f CONF. Any n − f CONF of another share a correct one with these, and that one's is said already. If
+//! it is ⊥ no process confirms a bit any more, and all take the coin. If it is a bit no other is ever confirmed; the
+//! coin is that bit with probability ½, and then all estimate it. So from the second round on all correct processes
+//! estimate one bit after two rounds, as is to be expected; from then on the bit is confirmed in each round, and
+//! decided with probability ½.
 //!
-//! *Without CONF it need not end.* In PODC 2014 shares are said after CC 4. A process that has both bits lets the coin be
-//! seen while another has no AUX yet, and a scheduler with one liar gives that one n − f AUX of whichever bit the coin
-//! does *not* show: the estimates stay split, for ever (Cachin, Zanolini, arXiv:2005.08795; a test plays it).
+//! *Without CONF it need not end.* In PODC 2014 shares are said after CC 4. A process that has both bits lets the coin
+//! be seen while another has no AUX yet, and a scheduler with one liar gives that one n − f AUX of whichever bit the
+//! coin does *not* show: the estimates stay split, for ever (Cachin, Zanolini, arXiv:2005.08795; a test plays it).
 //!
 //! # After a crash, and without a log
-//! What was said was on disk, and is not said differently. What a round had confirmed is found anew from the CONF of the
-//! others, and may be another set of n − f of them; the arguments above hold for each. What a process is silent about
-//! ([`super::scope::Silence`]) it does not count as said by itself either.
+//! What was said was on disk, and is not said differently. What a round had confirmed is found anew from the CONF of
+//! the others, and may be another set of n − f of them; the arguments above hold for each. What a process is silent
+//! about ([`super::scope::Silence`]) it does not count as said by itself either.
 //!
 //! # Deviations
 //! * *CONF* is the repair that HoneyBadgerBFT took up; JACM 2015 has another, with two more steps.
@@ -111,7 +111,8 @@ impl CommonCoinConsensus {
         Self { has_proposed: false, begun: 0, estimate: None, seen: 0 }
     }
 
-    /// Rounds that a process may be seen in: more than a correct one is ahead without this one being asked for it again.
+    /// Rounds that a process may be seen in: more than a correct one is ahead without this one being asked for it
+    /// again.
     pub(super) const fn rounds_max(&self) -> u64 {
         self.begun + ROUNDS_AHEAD
     }
