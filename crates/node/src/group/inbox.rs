@@ -1,11 +1,11 @@
 //! What waits between the threads of the program and the group's own.
 
 use bezant_core::ids::ReplicaId;
-use bezant_core::protocols::ritas::group::{Command, GroupEvent};
+use bezant_core::protocols::ritas::group::{Command, GroupEvent, Taken};
 use bezant_core::protocols::ritas::window::Window;
 use bytes::Bytes;
 use mio::Waker;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -29,6 +29,8 @@ pub enum Problem {
     Closed,
     /// The value is longer than a value may be.
     TooLong,
+    /// It is longer than the caller has room for: so many bytes. It stays for the next call.
+    TooShort(usize),
     /// The number was used before.
     Used,
     /// The group has no such process.
@@ -49,6 +51,7 @@ impl fmt::Display for Problem {
             }
             Self::Closed => write!(out, "the group was left"),
             Self::TooLong => write!(out, "the value is too long"),
+            Self::TooShort(needed) => write!(out, "there is no room for the {needed} bytes of it: it waits"),
             Self::Used => write!(out, "the number was used before: each is good for one call"),
             Self::NoMember => write!(out, "the group has no such process"),
             Self::LeftBehind => write!(out, "the others have gone on without this process: begin a new run"),
@@ -71,7 +74,7 @@ pub struct Ordered {
 }
 
 /// A number that is good for one call of this process.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Number {
     Reliable(u64),
     Echo(u64),
@@ -96,6 +99,10 @@ pub(super) struct Inbox {
     pub(super) ordered_bytes: usize,
     next_ordered: u64,
     used: [Window; 5],
+    /// Numbers whose call has ended without the result, so that another call may ask for it.
+    pub(super) unanswered: BTreeSet<Number>,
+    /// Broadcasts that the program has received: reliable ones, and those by echo.
+    received: [BTreeMap<ReplicaId, Window>; 2],
     pub(super) patience: Option<Duration>,
     pub(super) unlinked: Vec<ReplicaId>,
     /// Why no call is answered any more.
@@ -123,6 +130,26 @@ impl Inbox {
         if let Some((kind, number)) = number.map(Self::window) {
             self.used[kind].finish(number);
         }
+    }
+
+    /// Whether the program has received a broadcast.
+    pub(super) fn is_received(&self, taken: Taken) -> bool {
+        let window = |kind: usize, from: &ReplicaId| self.received[kind].get(from);
+        match taken {
+            Taken::Reliable(from, number) => window(0, &from).is_some_and(|window| window.is_finished(number)),
+            Taken::Echo(from, number) => window(1, &from).is_some_and(|window| window.is_finished(number)),
+            Taken::Bit(_) | Taken::Value(_) | Taken::Vector(_) => false,
+        }
+    }
+
+    /// The program has a result.
+    pub(super) fn taken(&mut self, taken: Taken) {
+        match taken {
+            Taken::Reliable(from, number) => self.received[0].entry(from).or_default().finish(number),
+            Taken::Echo(from, number) => self.received[1].entry(from).or_default().finish(number),
+            Taken::Bit(_) | Taken::Value(_) | Taken::Vector(_) => {}
+        }
+        self.command(Command::Taken(taken), 0);
     }
 
     /// Whether another call may wait.
@@ -201,7 +228,7 @@ impl Shared {
     /// Waits until there is an answer, for as long as the patience lasts.
     pub(super) fn wait<T>(&self, mut answer: impl FnMut(&mut Inbox) -> Option<T>) -> Result<T, Problem> {
         let mut inbox = self.lock();
-        let until = inbox.patience.map(|patience| Instant::now() + patience);
+        let until = inbox.patience.and_then(|patience| Instant::now().checked_add(patience));
         loop {
             if let Some(answer) = answer(&mut inbox) {
                 return Ok(answer);

@@ -9,6 +9,7 @@
 //! | `settings.rs` | who is in the group |
 //! | `inbox.rs` | what waits between the program's threads and the group's |
 //! | `host.rs` | the loop: links, timers, the machine |
+//! | `within.rs` | the calls that give something back, for callers with so much room |
 //!
 //! [`Group`]: bezant_core::protocols::ritas::group::Group
 
@@ -17,15 +18,16 @@ mod inbox;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod within;
 
 use bezant_core::ids::ReplicaId;
-use bezant_core::protocols::ritas::group::{Call, Command, MESSAGE_BYTES_MAX, Taken};
+use bezant_core::protocols::ritas::group::{Call, Command, MESSAGE_BYTES_MAX};
 use bytes::Bytes;
-use inbox::{Inbox, Number, Shared};
+use inbox::{Number, Shared};
 pub use inbox::{Ordered, Problem};
 pub use settings::{GroupSettings, SettingsError, Witness};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -34,7 +36,7 @@ use std::time::Duration;
 pub struct GroupHandle {
     shared: Arc<Shared>,
     n: usize,
-    thread: Option<JoinHandle<()>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl GroupHandle {
@@ -45,8 +47,22 @@ impl GroupHandle {
     pub fn start(settings: GroupSettings) -> io::Result<Self> {
         let n = settings.members.len();
         let (host, shared) = host::Host::new(settings)?;
-        let thread = std::thread::Builder::new().name("group".to_owned()).spawn(move || host.run())?;
-        Ok(Self { shared, n, thread: Some(thread) })
+        let ending = Ending(shared.clone());
+        let run = move || {
+            let _ending = ending;
+            host.run();
+        };
+        let thread = std::thread::Builder::new().name("group".to_owned()).spawn(run)?;
+        Ok(Self { shared, n, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Leaves the group: calls that wait end, and so does every later one. Returns when the links are closed.
+    pub fn leave(&self) {
+        self.shared.close();
+        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            // If it has panicked, it has said so.
+            let _ = thread.join();
+        }
     }
 
     /// How long a call may take from now on; for ever, if nothing is said.
@@ -68,8 +84,7 @@ impl GroupHandle {
     /// # Errors
     /// [`Problem`].
     pub fn reliable_receive(&self, from: ReplicaId, number: u64) -> Result<Bytes, Problem> {
-        self.check_member(from)?;
-        self.take(Taken::Reliable(from, number), |inbox| inbox.reliable.remove(&(from, number)))
+        self.reliable_receive_within(from, number, usize::MAX)
     }
 
     /// Broadcasts a value by echo: no two correct processes have different ones, and some may have none.
@@ -85,17 +100,16 @@ impl GroupHandle {
     /// # Errors
     /// [`Problem`].
     pub fn echo_receive(&self, from: ReplicaId, number: u64) -> Result<Bytes, Problem> {
-        self.check_member(from)?;
-        self.take(Taken::Echo(from, number), |inbox| inbox.echo.remove(&(from, number)))
+        self.echo_receive_within(from, number, usize::MAX)
     }
 
-    /// Agrees on a bit that a correct process has proposed.
+    /// Agrees on a bit that a correct process has proposed. If a call ends without a result because of the time or the
+    /// room, another one of the same number waits for that result; what it proposes is not looked at.
     ///
     /// # Errors
     /// [`Problem`].
     pub fn agree_on_bit(&self, number: u64, proposal: bool) -> Result<bool, Problem> {
-        self.call(Some(Number::Bit(number)), Call::Bit(number, proposal))?;
-        self.take(Taken::Bit(number), |inbox| inbox.bits.remove(&number))
+        self.bit(number, proposal)
     }
 
     /// Agrees on a value that a correct process has proposed, or on none, if not all have proposed the same.
@@ -103,8 +117,7 @@ impl GroupHandle {
     /// # Errors
     /// [`Problem`].
     pub fn agree(&self, number: u64, proposal: Bytes) -> Result<Option<Bytes>, Problem> {
-        self.call(Some(Number::Value(number)), Call::Value(number, proposal))?;
-        self.take(Taken::Value(number), |inbox| inbox.values.remove(&number))
+        self.agree_within(number, proposal, usize::MAX)
     }
 
     /// Agrees on what n − f processes at least have proposed: by process, a value or none.
@@ -112,8 +125,7 @@ impl GroupHandle {
     /// # Errors
     /// [`Problem`].
     pub fn agree_on_vector(&self, number: u64, proposal: Bytes) -> Result<Vec<Option<Bytes>>, Problem> {
-        self.call(Some(Number::Vector(number)), Call::Vector(number, proposal))?;
-        self.take(Taken::Vector(number), |inbox| inbox.vectors.remove(&number))
+        self.agree_on_vector_within(number, proposal, usize::MAX, |_| 0)
     }
 
     /// Has a message ordered among those of all processes.
@@ -129,11 +141,7 @@ impl GroupHandle {
     /// # Errors
     /// [`Problem`].
     pub fn next_ordered(&self) -> Result<Ordered, Problem> {
-        self.shared.wait(|inbox| {
-            let ordered = inbox.ordered.pop_front();
-            inbox.ordered_bytes -= ordered.as_ref().map_or(0, |ordered| ordered.message.len());
-            ordered
-        })
+        self.next_ordered_within(usize::MAX)
     }
 
     fn check_member(&self, id: ReplicaId) -> Result<(), Problem> {
@@ -165,25 +173,20 @@ impl GroupHandle {
         self.shared.wake();
         Ok(())
     }
-
-    fn take<T>(&self, taken: Taken, take: impl FnMut(&mut Inbox) -> Option<T>) -> Result<T, Problem> {
-        let mut take = take;
-        let result = self.shared.wait(|inbox| {
-            let result = take(inbox)?;
-            inbox.command(Command::Taken(taken), 0);
-            Some(result)
-        })?;
-        self.shared.wake();
-        Ok(result)
-    }
 }
 
 impl Drop for GroupHandle {
     fn drop(&mut self) {
-        self.shared.close();
-        if let Some(thread) = self.thread.take() {
-            // It has panicked, and said so.
-            let _ = thread.join();
-        }
+        self.leave();
+    }
+}
+
+/// Ends the calls that wait if the group's thread ends, however it does.
+struct Ending(Arc<Shared>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.lock().ended.get_or_insert_with(|| Problem::Failed("its thread has ended by a mistake".to_owned()));
+        self.0.tell();
     }
 }

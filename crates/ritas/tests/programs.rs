@@ -1,0 +1,160 @@
+//! C programs against the libraries: a group of four processes, and wrong use; with the shared library, and with the
+//! static one under the address sanitizer.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
+
+/// How long a program may take for its next line, or its end.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// What `rustc --print native-static-libs` says.
+const SYSTEM_LIBRARIES: [&str; 6] = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"];
+
+/// A folder that goes away with its value.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("bezant-ritas-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Linked {
+    Shared,
+    /// Under the address sanitizer.
+    Static,
+}
+
+/// A C program, compiled strictly.
+fn compiled(scratch: &Scratch, name: &str, linked: Linked) -> PathBuf {
+    let (here, program) = (Path::new(env!("CARGO_MANIFEST_DIR")), scratch.0.join(name));
+    // Cargo puts the libraries beside the tests.
+    let libraries = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]).arg(&program);
+    cc.arg("-I").arg(here.join("include")).arg(here.join("tests").join(name).with_extension("c"));
+    match linked {
+        Linked::Shared => {
+            cc.arg(libraries.join("libritas.so")).arg(format!("-Wl,-rpath,{}", libraries.display()));
+        }
+        Linked::Static => {
+            cc.args(["-fsanitize=address", "-g"]).arg(libraries.join("libritas.a")).args(SYSTEM_LIBRARIES);
+        }
+    }
+    let output = cc.output().expect("a C compiler, which SQLite needs as well");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    program
+}
+
+/// A program that runs, and ends with its value.
+struct Running {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+}
+
+impl Running {
+    fn start(program: &Path, arguments: &[&str]) -> Self {
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        // Leaks are errors, too.
+        let mut child = command.env("ASAN_OPTIONS", "detect_leaks=1").spawn().unwrap();
+        let (input, output) = (child.stdin.take(), child.stdout.take().unwrap());
+        let (send, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            BufReader::new(output).lines().map_while(Result::ok).try_for_each(|it| send.send(it))
+        });
+        Self { child, input, lines }
+    }
+
+    fn line(&self) -> String {
+        self.lines.recv_timeout(PATIENCE).expect("the program has something to say")
+    }
+
+    /// What it has said until it is done.
+    fn until_done(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        while said.last().is_none_or(|line| line != "done") {
+            let line = self.lines.recv_timeout(PATIENCE);
+            said.push(line.unwrap_or_else(|error| panic!("{error} after {said:?}")));
+        }
+        // What several threads do comes in any order.
+        said.sort();
+        said
+    }
+
+    /// Lets it end.
+    fn end(mut self) {
+        self.input = None;
+        let until = Instant::now() + PATIENCE;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(Instant::now() < until, "it does not end");
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        assert!(status.success(), "{status}: {:?}", self.lines.iter().collect::<Vec<_>>());
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Four processes do everything, and come to the same.
+fn run_group(program: &Path, address: &str, is_plain: bool) {
+    let plain = if is_plain { "1" } else { "0" };
+    let pids = ["0", "1", "2", "3"];
+    let mut processes = pids.map(|pid| Running::start(program, &[pid, address, plain]));
+    let members: Vec<String> = processes.iter().map(|process| process.line() + "\n").collect();
+    for process in &mut processes {
+        let input = process.input.as_mut().unwrap();
+        input.write_all(members.concat().as_bytes()).unwrap();
+        input.flush().unwrap();
+    }
+    let said: Vec<Vec<String>> = processes.iter().map(Running::until_done).collect();
+    assert!(said.iter().all(|it| *it == said[0] && it.len() == 4), "{said:#?}");
+    processes.into_iter().for_each(Running::end);
+}
+
+#[test]
+fn four_processes_with_the_shared_library() {
+    let scratch = Scratch::new("shared");
+    let program = compiled(&scratch, "group", Linked::Shared);
+    let has_ipv6 = TcpListener::bind("[::1]:0").is_ok();
+    run_group(&program, if has_ipv6 { "::1" } else { "127.0.0.1" }, true);
+}
+
+#[test]
+fn four_processes_with_the_static_library_under_the_address_sanitizer() {
+    let scratch = Scratch::new("static");
+    run_group(&compiled(&scratch, "group", Linked::Static), "127.0.0.1", false);
+}
+
+#[test]
+fn wrong_use_is_an_error_and_no_crash() {
+    let scratch = Scratch::new("misuse");
+    Running::start(&compiled(&scratch, "misuse", Linked::Shared), &[]).end();
+}
+
+#[test]
+fn wrong_use_touches_no_memory_that_it_should_not() {
+    let scratch = Scratch::new("misuse-static");
+    Running::start(&compiled(&scratch, "misuse", Linked::Static), &[]).end();
+}
