@@ -199,7 +199,8 @@ ptrdiff_t ritas_mvc(
 
 /* Vector consensus vcid: proposes a value, waits for the decision and returns its length in bytes. The decision has a
  * value or ⊥ for each process: n - f values at least, of which at least f + 1 are what correct processes have proposed.
- * It takes four bytes for each process besides the values; ritas_vector_extract reads it. */
+ * It takes four bytes for each process besides the values; ritas_vector_extract reads it. A proposal has at most
+ * 4 MiB / n - 16 bytes, and RITAS_MESSAGE_MAX. */
 ptrdiff_t ritas_vc(
     ritas_t *ctx,
     uint64_t vcid,

@@ -76,7 +76,10 @@ impl Context {
     /// Changes what must not change any more once communication has begun.
     pub(crate) fn set(&self, change: impl FnOnce(&mut Setup)) -> Result<(), Failure> {
         match &mut *self.lock() {
-            State::Before(setup) => Ok(change(setup)),
+            State::Before(setup) => {
+                change(setup);
+                Ok(())
+            }
             State::Running(_) => Err(Failure::new(Code::Begun, "communication has begun: it is too late for this")),
             State::Closed => Err(Failure::closed()),
         }

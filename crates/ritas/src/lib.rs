@@ -226,7 +226,10 @@ pub unsafe extern "C" fn ritas_init(
 /// A context that was destroyed, and a null pointer, are left alone.
 #[unsafe(no_mangle)]
 pub extern "C" fn ritas_destroy(ctx: *mut Ritas) {
-    act(|| Ok(contexts::remove(ctx.addr())));
+    act(|| {
+        contexts::remove(ctx.addr());
+        Ok(())
+    });
 }
 
 /// The port that a context listens to, from 1 to 65,535.
@@ -390,7 +393,8 @@ pub unsafe extern "C" fn ritas_mvc(
 
 /// Vector consensus vcid: proposes a value, waits for the decision and returns its length in bytes. The decision has a
 /// value or ⊥ for each process: n - f values at least, of which at least f + 1 are what correct processes have proposed.
-/// It takes four bytes for each process besides the values; ritas_vector_extract reads it.
+/// It takes four bytes for each process besides the values; ritas_vector_extract reads it. A proposal has at most
+/// 4 MiB / n - 16 bytes, and RITAS_MESSAGE_MAX.
 ///
 /// # Safety
 /// As for [`ritas_mvc`].

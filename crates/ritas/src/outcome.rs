@@ -74,6 +74,7 @@ impl From<Problem> for Failure {
             Problem::TooLong => Code::TooLong,
             Problem::TooShort(_) => Code::TooShort,
             Problem::Used => Code::Used,
+            Problem::NoNumber => Code::Invalid,
             Problem::NoMember => Code::NoMember,
             Problem::LeftBehind => Code::LeftBehind,
             Problem::Failed(_) => Code::System,

@@ -21,4 +21,7 @@
 /* A failure of this kind. */
 #define FAILS(call, code) EXPECT((call) == RITAS_FAILURE && ritas_error() == (code) && *ritas_error_message() != 0)
 
+/* Wrong use; see misuse.c. */
+int misuse(void);
+
 #endif

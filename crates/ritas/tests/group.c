@@ -1,6 +1,6 @@
 /* One process of a group, which calls every function. Run by programs.rs with its number, an address and whether links
  * are plain. It says its port and its public key, and is told those of all; then it says what it has come to. It leaves
- * when its input ends, since the others may need it until then. */
+ * when its input ends, since the others may need it until then. Without arguments, wrong use is tried instead. */
 #include "common.h"
 
 #include <pthread.h>
@@ -109,7 +109,7 @@ static void vectors(void) {
 }
 
 static void agreements(void) {
-    static uint8_t large[RITAS_MESSAGE_MAX], decided[RITAS_MESSAGE_MAX];
+    static uint8_t large[100000], decided[100000];
     uint8_t decision[16];
     char text[64];
     EXPECT(ritas_bc(ctx, 0, 1) == 1);
@@ -165,6 +165,7 @@ static void *endless(void *unused) {
 int main(int count, char **arguments) {
     pthread_t threads[2];
     uint8_t buffer[8];
+    if (count == 1) return misuse();
     EXPECT(count == 4);
     me = (size_t)atoi(arguments[1]);
     join(arguments[2], atoi(arguments[3]));

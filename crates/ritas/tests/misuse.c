@@ -71,11 +71,11 @@ static void calls(ritas_t *ctx) {
     FAILS(ritas_ab_recv(ctx, buffer, 8, NULL), RITAS_TIMED_OUT);
     EXPECT(ritas_rb_bcast(ctx, 0, buffer, 0) == 1 && ritas_error() == RITAS_OK && *ritas_error_message() == 0);
     FAILS(ritas_rb_bcast(ctx, 0, buffer, 0), RITAS_USED);
-    EXPECT(ritas_rb_bcast(ctx, (uint64_t)-1, buffer, 0) == 1);
-    FAILS(ritas_rb_bcast(ctx, (uint64_t)-1, buffer, 0), RITAS_USED);
+    FAILS(ritas_rb_bcast(ctx, (uint64_t)-1, buffer, 0), RITAS_INVALID);
+    FAILS(ritas_mvc(ctx, (uint64_t)1 << 56, buffer, 0, buffer, 8), RITAS_INVALID);
 }
 
-int main(void) {
+int misuse(void) {
     uint8_t secret[RITAS_KEY_SIZE], key[RITAS_KEY_SIZE], wrong[RITAS_KEY_SIZE], *none = NULL;
     ritas_t *ctx;
     FAILS(ritas_keygen(none, key), RITAS_INVALID);

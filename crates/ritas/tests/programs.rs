@@ -37,14 +37,14 @@ enum Linked {
     Static,
 }
 
-/// A C program, compiled strictly.
-fn compiled(scratch: &Scratch, name: &str, linked: Linked) -> PathBuf {
-    let (here, program) = (Path::new(env!("CARGO_MANIFEST_DIR")), scratch.0.join(name));
+/// The C program, compiled strictly.
+fn compiled(scratch: &Scratch, linked: Linked) -> PathBuf {
+    let (here, program) = (Path::new(env!("CARGO_MANIFEST_DIR")), scratch.0.join("group"));
     // Cargo puts the libraries beside the tests.
     let libraries = std::env::current_exe().unwrap().parent().unwrap().to_owned();
     let mut cc = Command::new("cc");
     cc.args(["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]).arg(&program);
-    cc.arg("-I").arg(here.join("include")).arg(here.join("tests").join(name).with_extension("c"));
+    cc.arg("-I").arg(here.join("include")).args(["group.c", "misuse.c"].map(|name| here.join("tests").join(name)));
     match linked {
         Linked::Shared => {
             cc.arg(libraries.join("libritas.so")).arg(format!("-Wl,-rpath,{}", libraries.display()));
@@ -134,27 +134,18 @@ fn run_group(program: &Path, address: &str, is_plain: bool) {
 }
 
 #[test]
-fn four_processes_with_the_shared_library() {
+fn the_shared_library_serves_a_group_and_survives_wrong_use() {
     let scratch = Scratch::new("shared");
-    let program = compiled(&scratch, "group", Linked::Shared);
+    let program = compiled(&scratch, Linked::Shared);
+    Running::start(&program, &[]).end();
     let has_ipv6 = TcpListener::bind("[::1]:0").is_ok();
     run_group(&program, if has_ipv6 { "::1" } else { "127.0.0.1" }, true);
 }
 
 #[test]
-fn four_processes_with_the_static_library_under_the_address_sanitizer() {
+fn the_address_sanitizer_finds_nothing_in_the_static_library() {
     let scratch = Scratch::new("static");
-    run_group(&compiled(&scratch, "group", Linked::Static), "127.0.0.1", false);
-}
-
-#[test]
-fn wrong_use_is_an_error_and_no_crash() {
-    let scratch = Scratch::new("misuse");
-    Running::start(&compiled(&scratch, "misuse", Linked::Shared), &[]).end();
-}
-
-#[test]
-fn wrong_use_touches_no_memory_that_it_should_not() {
-    let scratch = Scratch::new("misuse-static");
-    Running::start(&compiled(&scratch, "misuse", Linked::Static), &[]).end();
+    let program = compiled(&scratch, Linked::Static);
+    Running::start(&program, &[]).end();
+    run_group(&program, "127.0.0.1", false);
 }

@@ -33,6 +33,8 @@ pub enum Problem {
     TooShort(usize),
     /// The number was used before.
     Used,
+    /// The number is larger than numbers are.
+    NoNumber,
     /// The group has no such process.
     NoMember,
     /// The others have gone on, and nobody keeps what this process misses. It can do no more in this run.
@@ -53,6 +55,7 @@ impl fmt::Display for Problem {
             Self::TooLong => write!(out, "the value is too long"),
             Self::TooShort(needed) => write!(out, "there is no room for the {needed} bytes of it: it waits"),
             Self::Used => write!(out, "the number was used before: each is good for one call"),
+            Self::NoNumber => write!(out, "the number is too large: numbers begin at 0 and leave none out"),
             Self::NoMember => write!(out, "the group has no such process"),
             Self::LeftBehind => write!(out, "the others have gone on without this process: begin a new run"),
             Self::Failed(why) => write!(out, "the group cannot go on: {why}"),
@@ -111,7 +114,7 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
-    const fn window(number: Number) -> (usize, u64) {
+    pub(super) const fn window(number: Number) -> (usize, u64) {
         match number {
             Number::Reliable(number) => (0, number),
             Number::Echo(number) => (1, number),

@@ -22,14 +22,19 @@ mod within;
 
 use bezant_core::ids::ReplicaId;
 use bezant_core::protocols::ritas::group::{Call, Command, MESSAGE_BYTES_MAX};
+use bezant_core::protocols::ritas::message::VALUE_BYTES_MAX;
+use bezant_core::protocols::ritas::path::NUMBER_MAX;
 use bytes::Bytes;
-use inbox::{Number, Shared};
+use inbox::{Inbox, Number, Shared};
 pub use inbox::{Ordered, Problem};
 pub use settings::{GroupSettings, SettingsError, Witness};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+/// More than a vector needs for a value besides its bytes.
+const VECTOR_ALLOWANCE: usize = 16;
 
 /// A process of a group. When it is dropped it leaves, and all calls that wait end.
 #[derive(Debug)]
@@ -144,6 +149,12 @@ impl GroupHandle {
         self.next_ordered_within(usize::MAX)
     }
 
+    /// Bytes of the longest proposal to a vector consensus: those of all processes make one value together.
+    pub const fn vector_value_bytes_max(&self) -> usize {
+        let fitting = VALUE_BYTES_MAX / self.n - VECTOR_ALLOWANCE;
+        if fitting < MESSAGE_BYTES_MAX { fitting } else { MESSAGE_BYTES_MAX }
+    }
+
     fn check_member(&self, id: ReplicaId) -> Result<(), Problem> {
         if usize::from(id.0) < self.n { Ok(()) } else { Err(Problem::NoMember) }
     }
@@ -156,13 +167,20 @@ impl GroupHandle {
             }
             Call::Order(message) => message.len(),
         };
-        if length > MESSAGE_BYTES_MAX {
+        let bytes_max = if let Call::Vector(..) = &call { self.vector_value_bytes_max() } else { MESSAGE_BYTES_MAX };
+        if length > bytes_max {
             return Err(Problem::TooLong);
+        }
+        if number.is_some_and(|number| Inbox::window(number).1 > NUMBER_MAX) {
+            return Err(Problem::NoNumber);
         }
         let mut call = Some(call);
         self.shared.wait(|inbox| {
             if number.is_some_and(|number| inbox.is_used(number)) {
                 return Some(Err(Problem::Used));
+            }
+            if let Some(problem) = &inbox.ended {
+                return Some(Err(problem.clone()));
             }
             inbox.has_room().then(|| {
                 inbox.use_up(number);

@@ -4,6 +4,9 @@ use super::*;
 use crate::net::Channel;
 use bezant_core::auth::{Ed25519, SecretKey, Suite};
 use bezant_core::ids::PublicKey;
+use bezant_core::protocols::ritas::message::{VALUE_BYTES_MAX, Value};
+use bezant_core::protocols::ritas::vector_consensus::Vector;
+use bezant_core::wire::Wire;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
 fn settings(n: usize, epochs: &[u64]) -> Vec<GroupSettings> {
@@ -93,4 +96,53 @@ fn settings_that_do_not_fit_are_refused() {
     other.secret = SecretKey([9; 32]);
     let error = GroupHandle::start(other).unwrap_err();
     assert!(error.to_string().contains("does not belong"), "{error}");
+}
+
+/// A vector is a value, so that all of its values together have to fit into one.
+#[test]
+fn what_does_not_fit_into_a_vector_is_refused() {
+    let mut settings = settings(5, &[1]);
+    let group = GroupHandle::start(settings.remove(0)).unwrap();
+    group.set_patience(Some(Duration::from_millis(50)));
+    let propose = |bytes: usize| group.agree_on_vector(0, vec![7; bytes].into());
+    assert_eq!(propose(group.vector_value_bytes_max() + 1), Err(Problem::TooLong));
+    assert!(matches!(propose(group.vector_value_bytes_max()), Err(Problem::TimedOut(_))));
+    let values = Vector(vec![Some(Value(vec![7; group.vector_value_bytes_max()].into())); 5]);
+    assert!(values.to_bytes().len() <= VALUE_BYTES_MAX);
+    assert_eq!(group.reliable_broadcast(1 << 56, text("far")), Err(Problem::NoNumber));
+}
+
+/// What there is no room for stays, and so does what a call was not patient enough for.
+#[test]
+fn a_call_may_be_made_again_for_its_result() {
+    let mut groups: Vec<GroupHandle> = Vec::new();
+    let mut settings = settings(4, &[1]);
+    groups.extend(settings.drain(..2).map(|it| GroupHandle::start(it).unwrap()));
+    groups.iter().for_each(|group| group.set_patience(Some(Duration::from_millis(50))));
+    for group in &groups {
+        assert!(matches!(group.agree(0, text("the same")), Err(Problem::TimedOut(_))));
+    }
+    groups.extend(settings.drain(..).map(|it| GroupHandle::start(it).unwrap()));
+    groups.iter().for_each(|group| group.set_patience(Some(Duration::from_secs(20))));
+    each(&groups, |me, group| {
+        let proposal = text(if me < 2 { "another" } else { "the same" });
+        assert_eq!(group.agree_within(0, proposal.clone(), 7), Err(Problem::TooShort(8)));
+        assert_eq!(group.agree_within(0, proposal.clone(), 8), Ok(Some(text("the same"))));
+        assert_eq!(group.agree(0, proposal), Err(Problem::Used));
+        group.order(text("one")).unwrap();
+        assert_eq!(group.next_ordered_within(2), Err(Problem::TooShort(3)));
+        assert_eq!(group.next_ordered_within(3).unwrap().number, 0);
+    });
+}
+
+#[test]
+fn who_waits_learns_that_another_thread_has_left() {
+    let group = GroupHandle::start(settings(4, &[1]).remove(0)).unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| group.next_ordered());
+        std::thread::sleep(Duration::from_millis(50));
+        group.leave();
+        assert_eq!(waiting.join().unwrap(), Err(Problem::Closed));
+    });
+    assert_eq!(group.order(text("late")), Err(Problem::Closed));
 }
