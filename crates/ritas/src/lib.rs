@@ -34,9 +34,9 @@
 //! - Calls may have a time-out. One that has passed loses nothing either: call again, with the same identifier, and
 //!   wait for the same result. What such a call proposes is not looked at.
 //!
-//! Identifiers of each function begin at 0 and leave none out: 64 of them may be under way, and later ones wait for the
-//! first whose result was not taken. A process must receive what it wants of a broadcaster in that bound, too. All
-//! processes use the same identifier for the same consensus.
+//! Identifiers of each kind, and of each broadcaster, begin at 0 and leave none out. All processes use the same one for
+//! the same consensus. 64 of them may be under way: later ones wait for the first whose result was not taken, of all
+//! that a process broadcasts too, itself included. Calls that wait are begun in the order in which they were made.
 //!
 //! A group lives in an epoch. It ends when a process has lost its memory: whoever crashed counts as one of the f until
 //! all begin again in a later epoch. Never use an epoch twice: a process that begins again would contradict itself.
@@ -72,6 +72,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Its example in Rust is run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/groups.md")]
+struct Page;
 
 const _: () = assert!(RITAS_MESSAGE_MAX == MESSAGE_BYTES_MAX && RITAS_PROCESSES_MAX == REPLICAS_MAX);
 
@@ -392,9 +397,9 @@ pub unsafe extern "C" fn ritas_mvc(
 }
 
 /// Vector consensus vcid: proposes a value, waits for the decision and returns its length in bytes. The decision has a
-/// value or ⊥ for each process: n - f values at least, of which at least f + 1 are what correct processes have proposed.
-/// It takes four bytes for each process besides the values; ritas_vector_extract reads it. A proposal has at most
-/// 4 MiB / n - 16 bytes, and RITAS_MESSAGE_MAX.
+/// value or ⊥ for each process: n - f values at least, of which at least f + 1 are of correct processes. It takes
+/// four bytes for each process besides the values; ritas_vector_extract reads it. A proposal has at most 4 MiB / n - 16
+/// bytes, and RITAS_MESSAGE_MAX.
 ///
 /// # Safety
 /// As for [`ritas_mvc`].

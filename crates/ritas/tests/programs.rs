@@ -37,14 +37,14 @@ enum Linked {
     Static,
 }
 
-/// The C program, compiled strictly.
-fn compiled(scratch: &Scratch, linked: Linked) -> PathBuf {
-    let (here, program) = (Path::new(env!("CARGO_MANIFEST_DIR")), scratch.0.join("group"));
+/// A C program, compiled strictly.
+fn compiled(scratch: &Scratch, sources: &[PathBuf], linked: Linked) -> PathBuf {
+    let (here, program) = (Path::new(env!("CARGO_MANIFEST_DIR")), scratch.0.join("program"));
     // Cargo puts the libraries beside the tests.
     let libraries = std::env::current_exe().unwrap().parent().unwrap().to_owned();
     let mut cc = Command::new("cc");
     cc.args(["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]).arg(&program);
-    cc.arg("-I").arg(here.join("include")).args(["group.c", "misuse.c"].map(|name| here.join("tests").join(name)));
+    cc.arg("-I").arg(here.join("include")).args(sources);
     match linked {
         Linked::Shared => {
             cc.arg(libraries.join("libritas.so")).arg(format!("-Wl,-rpath,{}", libraries.display()));
@@ -58,6 +58,11 @@ fn compiled(scratch: &Scratch, linked: Linked) -> PathBuf {
     program
 }
 
+/// The program of these tests.
+fn ours() -> [PathBuf; 2] {
+    ["group.c", "misuse.c"].map(|name| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name))
+}
+
 /// A program that runs, and ends with its value.
 struct Running {
     child: Child,
@@ -68,7 +73,7 @@ struct Running {
 impl Running {
     fn start(program: &Path, arguments: &[&str]) -> Self {
         let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.current_dir(program.parent().unwrap()).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
         // Leaks are errors, too.
         let mut child = command.env("ASAN_OPTIONS", "detect_leaks=1").spawn().unwrap();
         let (input, output) = (child.stdin.take(), child.stdout.take().unwrap());
@@ -136,7 +141,7 @@ fn run_group(program: &Path, address: &str, is_plain: bool) {
 #[test]
 fn the_shared_library_serves_a_group_and_survives_wrong_use() {
     let scratch = Scratch::new("shared");
-    let program = compiled(&scratch, Linked::Shared);
+    let program = compiled(&scratch, &ours(), Linked::Shared);
     Running::start(&program, &[]).end();
     let has_ipv6 = TcpListener::bind("[::1]:0").is_ok();
     run_group(&program, if has_ipv6 { "::1" } else { "127.0.0.1" }, true);
@@ -145,7 +150,29 @@ fn the_shared_library_serves_a_group_and_survives_wrong_use() {
 #[test]
 fn the_address_sanitizer_finds_nothing_in_the_static_library() {
     let scratch = Scratch::new("static");
-    let program = compiled(&scratch, Linked::Static);
+    let program = compiled(&scratch, &ours(), Linked::Static);
     Running::start(&program, &[]).end();
     run_group(&program, "127.0.0.1", false);
+}
+
+/// Four ports in a row, below those that the system gives to others.
+fn ports() -> u16 {
+    let first = 20_000 + (std::process::id() % 2_000) as u16 * 4;
+    let are_free = |first: &u16| (0..4).all(|at| TcpListener::bind(("127.0.0.1", first + at)).is_ok());
+    (first..30_000).step_by(4).find(are_free).expect("some are free")
+}
+
+#[test]
+fn the_example_of_the_documentation_runs() {
+    let (page, scratch) = (include_str!("../../../docs/groups.md"), Scratch::new("example"));
+    let source = page.split_once("```c\n").unwrap().1.split_once("```").unwrap().0;
+    let file = scratch.0.join("agree.c");
+    std::fs::write(&file, source).unwrap();
+    let program = compiled(&scratch, &[file], Linked::Shared);
+    let (pids, port) = (["0", "1", "2", "3"], ports().to_string());
+    pids.map(|pid| Running::start(&program, &[pid])).into_iter().for_each(Running::end);
+    let processes = pids.map(|pid| Running::start(&program, &[pid, &port]));
+    let said: Vec<Vec<String>> = processes.iter().map(|it| (0..5).map(|_| it.line()).collect()).collect();
+    assert!(said.iter().all(|it| *it == said[0] && it[0] == "agreed on 1"), "{said:#?}");
+    processes.into_iter().for_each(Running::end);
 }
