@@ -18,12 +18,33 @@ use crate::rejection::Rejection;
 use crate::replicas::Replicas;
 use alloc::vec::Vec;
 
+/// Whose statement asks to be let in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Said {
+    ByOthers,
+    BeforeACrash,
+}
+
 impl Stack {
     /// Lets something be said about an instance: it exists, or may exist and is made, with those that lead to it.
     ///
     /// # Errors
     /// [`Rejection::OutsideWindow`] if it is over, or too far ahead; [`Rejection::Malformed`] if it never is there.
     pub(super) fn admit(&mut self, scope: &Scope<'_>, path: Path) -> Result<(), Rejection> {
+        self.let_in(scope, path, Said::ByOthers)
+    }
+
+    /// The same of what this process has said itself before a crash. It may have come further then than its replay has
+    /// so far, so that only what is over is not let in: what it forgets it might say differently.
+    ///
+    /// # Errors
+    /// As above.
+    pub(super) fn admit_own(&mut self, scope: &Scope<'_>, path: Path) -> Result<(), Rejection> {
+        self.let_in(scope, path, Said::BeforeACrash)
+    }
+
+    fn let_in(&mut self, scope: &Scope<'_>, path: Path, said: Said) -> Result<(), Rejection> {
+        let is_own = said == Said::BeforeACrash;
         if self.instances.contains_key(&path) {
             return Ok(());
         }
@@ -41,14 +62,22 @@ impl Stack {
             let is_admitted = match (way.last().layer(), parent) {
                 (_, None) => self.admits_root(&scope.replicas, path),
                 (Layer::Message, Some(root)) => {
-                    let sender = path.owner(&scope.replicas).ok_or(Rejection::Malformed)?;
-                    self.atomic(root).is_none_or(|atomic| atomic.admits_message(Id { sender, number }))
+                    let id = Id { sender: path.owner(&scope.replicas).ok_or(Rejection::Malformed)?, number };
+                    let admits = |atomic: &AtomicBroadcast| match said {
+                        Said::ByOthers => atomic.admits_message(id),
+                        Said::BeforeACrash => !atomic.standing().has(id),
+                    };
+                    self.atomic(root).is_none_or(admits)
                 }
                 (Layer::Round, Some(root)) => {
                     let is_over = matches!(self.instances.get(&way.child(Layer::Multi, 0)), Some(Instance::Over(_)));
-                    !is_over && self.atomic(root).is_none_or(|atomic| atomic.admits_round(number))
+                    let admits = |atomic: &AtomicBroadcast| {
+                        atomic.admits_round(number) || is_own && number >= atomic.standing().round
+                    };
+                    !is_over && self.atomic(root).is_none_or(admits)
                 }
                 (Layer::Multi, Some(_)) => number < scope.replicas.weak() as u64,
+                (Layer::Step | Layer::Toss, Some(_)) if is_own => true,
                 (Layer::Step, Some(binary)) => {
                     let steps_max = match self.instances.get(&binary) {
                         Some(Instance::Binary(binary, _)) => binary.steps_max(),

@@ -15,7 +15,7 @@ impl Stack {
     /// This process has said so before it crashed.
     pub fn replay(&mut self, scope: &mut Scope<'_>, Said { path, statement }: Said) {
         // What has become superfluous since is not let in, and not said again either.
-        if self.admit(scope, path).is_err() {
+        if self.admit_own(scope, path).is_err() {
             return;
         }
         if let Statement::Initial(_) = &statement {
@@ -40,7 +40,7 @@ impl Stack {
 
     /// An instance was over for this process before it crashed, with this decision.
     pub fn replay_over(&mut self, scope: &mut Scope<'_>, path: Path, value: Value) {
-        if self.admit(scope, path).is_err() {
+        if self.admit_own(scope, path).is_err() {
             return;
         }
         let is_known =

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::protocols::ritas::atomic_broadcast::WINDOW;
+use crate::protocols::ritas::message::Word;
 use crate::protocols::ritas::path::NUMBER_MAX;
 use crate::protocols::ritas::stack::ROOTS;
 use crate::protocols::ritas::vector_consensus::Vector;
@@ -213,6 +214,28 @@ fn f9_nothing_is_made_for_what_is_far() {
         }
     }
     assert_eq!(group.stacks[1].len(), before);
+}
+
+/// ritas-F11: it may have come further before the crash than the replay has so far, be it because rounds that decide ⊥
+/// leave no trace in the order, or because the log begins with what was said.
+#[test]
+fn f11_what_was_said_far_ahead_is_not_forgotten() {
+    let root = Path::root(Layer::Atomic, 0);
+    let far = root.child(Layer::Round, 9);
+    let step = far.child(Layer::Multi, 0).child(Layer::Binary, 0).child(Layer::Step, 12);
+    let paths = [
+        far.child(Layer::Proposal, 0).by(ReplicaId(1)),
+        step.by(ReplicaId(2)),
+        root.child(Layer::Message, 40).by(ReplicaId(2)),
+    ];
+    let mut group = Group::new(4, Variant::default(), Network::InOrder, 1);
+    for path in paths {
+        let said = Said { path, statement: Statement::Echo(Word::Whole(value(1))) };
+        group.with(0, |stack, scope| stack.replay(scope, said));
+    }
+    group.act(0, Stack::resume);
+    let own: Vec<Path> = group.stacks[0].own_statements(ReplicaId(0)).into_iter().map(|said| said.path).collect();
+    assert!(paths.iter().all(|path| own.contains(path)), "{own:?}");
 }
 
 /// AB 5: and nothing is lost of what is beyond it.
