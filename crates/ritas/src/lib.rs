@@ -36,7 +36,7 @@
 //!
 //! Identifiers of each kind, and of each broadcaster, begin at 0 and leave none out. All processes use the same one for
 //! the same consensus. 64 of them may be under way: later ones wait for the first whose result was not taken, of all
-//! that a process broadcasts too, itself included. Calls that wait are begun in the order in which they were made.
+//! that a process broadcasts too, itself included.
 //!
 //! A group lives in an epoch. It ends when a process has lost its memory: whoever crashed counts as one of the f until
 //! all begin again in a later epoch. Never use an epoch twice: a process that begins again would contradict itself.

@@ -146,3 +146,18 @@ fn who_waits_learns_that_another_thread_has_left() {
     });
     assert_eq!(group.order(text("late")), Err(Problem::Closed));
 }
+
+/// Nobody needs to call in order: what is called too early waits, and keeps nothing else waiting.
+#[test]
+fn calls_of_many_threads_come_in_any_order() {
+    let groups: Vec<GroupHandle> = settings(4, &[1]).into_iter().map(|it| GroupHandle::start(it).unwrap()).collect();
+    groups.iter().for_each(|group| group.set_patience(Some(Duration::from_secs(5))));
+    each(&groups, |_, group| {
+        std::thread::scope(|scope| {
+            for number in (0..100).rev() {
+                scope.spawn(move || assert_eq!(group.agree_on_bit(number, true), Ok(true)));
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+    });
+}

@@ -109,7 +109,7 @@ pub struct Group {
     said: Vec<Said>,
     told: BTreeMap<ReplicaId, Vec<Said>>,
     /// What waits for the window of its layer; of the atomic broadcast, what waits for a bundle.
-    waiting: BTreeMap<Layer, VecDeque<(Path, Call)>>,
+    waiting: BTreeMap<Layer, BTreeMap<Path, Call>>,
     unordered: VecDeque<Bytes>,
     /// Bytes of what waits.
     waiting_bytes: usize,
@@ -173,7 +173,7 @@ impl Group {
             return self.unordered.push_back(bytes);
         }
         let path = call.path();
-        self.waiting.entry(path.last().layer()).or_default().push_back((path, call));
+        self.waiting.entry(path.last().layer()).or_default().insert(path, call);
         self.begin(out);
     }
 
@@ -194,11 +194,11 @@ impl Group {
 
     fn next_with_room(&mut self) -> Option<(Path, Call)> {
         let (stack, &GroupOptions { replicas, me, .. }) = (&self.stack, &self.options);
-        let has_room = |(path, call): &(Path, Call)| {
+        let has_room = |(path, call): (&Path, &Call)| {
             let is_broadcast = matches!(call, Call::Reliable(..) | Call::Echo(..));
             stack.has_come_to(&replicas, if is_broadcast { path.by(me) } else { *path })
         };
-        self.waiting.values_mut().find(|calls| calls.front().is_some_and(has_room))?.pop_front()
+        self.waiting.values_mut().find(|calls| calls.first_key_value().is_some_and(has_room))?.pop_first()
     }
 
     /// Group 3.
