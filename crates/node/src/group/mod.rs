@@ -22,8 +22,8 @@ mod within;
 
 use bezant_core::ids::ReplicaId;
 use bezant_core::protocols::ritas::group::{Call, Command, MESSAGE_BYTES_MAX};
-use bezant_core::protocols::ritas::message::VALUE_BYTES_MAX;
 use bezant_core::protocols::ritas::path::NUMBER_MAX;
+use bezant_core::protocols::ritas::vector_consensus::share_bytes_max;
 use bytes::Bytes;
 use inbox::{Inbox, Number, Shared};
 pub use inbox::{Ordered, Problem};
@@ -32,9 +32,6 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-
-/// More than a vector needs for a value besides its bytes.
-const VECTOR_ALLOWANCE: usize = 16;
 
 /// A process of a group. When it is dropped it leaves, and all calls that wait end.
 #[derive(Debug)]
@@ -151,7 +148,7 @@ impl GroupHandle {
 
     /// Bytes of the longest proposal to a vector consensus: those of all processes make one value together.
     pub const fn vector_value_bytes_max(&self) -> usize {
-        let fitting = VALUE_BYTES_MAX / self.n - VECTOR_ALLOWANCE;
+        let fitting = share_bytes_max(self.n);
         if fitting < MESSAGE_BYTES_MAX { fitting } else { MESSAGE_BYTES_MAX }
     }
 

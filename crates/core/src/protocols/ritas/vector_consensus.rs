@@ -7,6 +7,9 @@
 //!   multi-valued consensus r.
 //! * VC 3. The first that decides no ⊥ decides the vector.
 //!
+//! A vector is a value of multi-valued consensus. So a value that is longer than its share of one counts as none: a liar
+//! could make vectors that nobody reads.
+//!
 //! # Why it ends
 //! Turn r ends with ⊥ only if two correct processes proposed different vectors. Together these have n − f + r + 1
 //! values at least, which reliable broadcast brings to all: nobody waits for a silent process in turn r + 1. In turn f
@@ -15,8 +18,9 @@
 //! # Cost
 //! n reliable broadcasts and, where nobody is slow, one multi-valued consensus.
 
-use super::message::Value;
+use super::message::{VALUE_BYTES_MAX, Value};
 use crate::ids::ReplicaId;
+use crate::rejection::Rejection;
 use crate::replicas::{REPLICAS_MAX, Replicas};
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use alloc::vec;
@@ -45,6 +49,14 @@ pub(super) enum Output {
     Propose(u64, Value),
     /// VC 3.
     Decided(Value),
+}
+
+/// Bytes of a vector around each value in it: more than its encoding takes.
+const ALLOWANCE: usize = 16;
+
+/// Bytes of the longest value of one of so many processes: a vector of all is a value, too.
+pub const fn share_bytes_max(n: usize) -> usize {
+    VALUE_BYTES_MAX / n - ALLOWANCE
 }
 
 /// An instance.
@@ -84,9 +96,20 @@ impl VectorConsensus {
     }
 
     /// VC 2.
-    pub(super) fn on_value(&mut self, replicas: &Replicas, owner: ReplicaId, value: Value) -> Vec<Output> {
+    ///
+    /// # Errors
+    /// [`Rejection::TooLarge`] if it is longer than its share of a vector: all correct processes see that alike.
+    pub(super) fn on_value(
+        &mut self,
+        replicas: &Replicas,
+        owner: ReplicaId,
+        value: Value,
+    ) -> Result<Vec<Output>, Rejection> {
+        if value.0.len() > share_bytes_max(replicas.n()) {
+            return Err(Rejection::TooLarge);
+        }
         self.values[usize::from(owner.0)] = Some(value);
-        self.advance(replicas)
+        Ok(self.advance(replicas))
     }
 
     /// VC 3.
@@ -121,5 +144,25 @@ impl VectorConsensus {
     /// This process has broadcast its value before it crashed.
     pub(super) const fn replay_value(&mut self) {
         self.has_proposed = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vector_of_the_longest_values_can_be_proposed_and_no_longer_value_counts() {
+        let replicas = Replicas::of(4).unwrap();
+        let mut vector = VectorConsensus::new(&replicas);
+        let value = |bytes: usize| Value(Bytes::from(vec![7; bytes]));
+        assert!(vector.propose(&replicas, value(1)).len() == 1);
+        let longest = share_bytes_max(4);
+        assert_eq!(vector.on_value(&replicas, ReplicaId(3), value(longest + 1)), Err(Rejection::TooLarge));
+        let outputs = (0..3).flat_map(|owner| vector.on_value(&replicas, ReplicaId(owner), value(longest)).unwrap());
+        let [Output::Propose(0, proposed)] = &outputs.collect::<Vec<_>>()[..] else { panic!("three are enough") };
+        assert!(proposed.0.len() <= VALUE_BYTES_MAX);
+        let all = Vector(vec![Some(value(longest)); 4]);
+        assert!(all.to_bytes().len() <= VALUE_BYTES_MAX);
     }
 }

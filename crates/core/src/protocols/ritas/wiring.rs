@@ -37,10 +37,10 @@ impl Stack {
                 Ok(outputs) => self.of_multi(scope, parent, outputs),
                 Err(reason) => scope.reject(owner, reason),
             },
-            (Some(Instance::Vector(vector, _)), Layer::Value) => {
-                let outputs = vector.on_value(&replicas, owner, value);
-                self.of_vector(scope, parent, outputs);
-            }
+            (Some(Instance::Vector(vector, _)), Layer::Value) => match vector.on_value(&replicas, owner, value) {
+                Ok(outputs) => self.of_vector(scope, parent, outputs),
+                Err(reason) => scope.reject(owner, reason),
+            },
             (Some(Instance::Atomic(atomic)), Layer::Message) => {
                 let id = Id { sender: owner, number };
                 if atomic.on_message(id, value.clone()) {

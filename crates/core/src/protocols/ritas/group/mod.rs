@@ -173,7 +173,9 @@ impl Group {
             return self.unordered.push_back(bytes);
         }
         let path = call.path();
-        self.waiting.entry(path.last().layer()).or_default().insert(path, call);
+        // Of two calls with one number the second counts, if the first has not begun.
+        let replaced = self.waiting.entry(path.last().layer()).or_default().insert(path, call);
+        self.waiting_bytes -= replaced.map_or(0, |call| call.bytes());
         self.begin(out);
     }
 

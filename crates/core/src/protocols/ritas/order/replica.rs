@@ -203,7 +203,8 @@ impl TotalOrder for Ritas {
             Coin::Local => None,
             Coin::Common => context.keyring.common_coin(&self.instance.to_bytes()),
         };
-        self.stack.arm(context.keyring.seed(b"coins"), coin);
+        let secret = context.keyring.seed(&[b"coins", &self.instance.to_bytes()[..]].concat());
+        self.stack.arm(secret, coin);
         self.resume(context);
         self.begin_to_ask(context);
     }
