@@ -176,7 +176,7 @@ fn agreements() -> Vec<(&'static str, RitasMessage)> {
         ("SAID", RitasMessage::Said(Statements(statements))),
         ("PROGRESS", RitasMessage::Progress(Progress { summary, stable: SEQUENCE })),
         ("STABLE of RITAS", RitasMessage::Stable(Box::new(certificate()))),
-        ("LOST of RITAS", RitasMessage::Lost(Instant(8))),
+        ("LOST of RITAS", RitasMessage::Lost(Whereabouts { question: Instant(8), round: 5 })),
         ("ROUND", RitasMessage::Round(Whereabouts { question: Instant(8), round: 3 })),
     ]
 }

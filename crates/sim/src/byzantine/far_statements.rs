@@ -89,7 +89,7 @@ impl Behaviour for FarStatements {
                         stable: Sequence(far),
                     })
                 }
-                1 => RitasMessage::Lost(Instant(far)),
+                1 => RitasMessage::Lost(Whereabouts { question: Instant(far), round: far }),
                 _ => RitasMessage::Round(Whereabouts { question: Instant(far), round: far }),
             };
             liar.agree(to, instance, message);

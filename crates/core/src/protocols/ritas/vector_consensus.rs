@@ -7,8 +7,8 @@
 //!   multi-valued consensus r.
 //! * VC 3. The first that decides no ⊥ decides the vector.
 //!
-//! A vector is a value of multi-valued consensus. So a value that is longer than its share of one counts as none: a liar
-//! could make vectors that nobody reads.
+//! A vector is a value of multi-valued consensus. So a value that is longer than its share of one counts as none: a
+//! liar could make vectors that nobody reads.
 //!
 //! # Why it ends
 //! Turn r ends with ⊥ only if two correct processes proposed different vectors. Together these have n − f + r + 1

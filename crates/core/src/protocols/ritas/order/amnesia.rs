@@ -8,8 +8,10 @@
 //! * Order 9. When it has come to the rounds that 2f+1 of them named, it writes down what it stays silent about: rounds
 //!   up to a few after the last of these; of each other sender the messages of the window that it has then; and all of
 //!   its own messages. It speaks about all else, and votes for states again when it has come to such a round.
-//! * Order 10. While nobody orders anything no round follows. So who hears LOST and has nothing on its way sends an
-//!   empty payload; and it is asked until messages of n − 1 − f others have come to the end of that window.
+//! * Order 10. While nobody orders anything no round follows. So who hears LOST of somebody who has come as far as
+//!   itself, and has nothing on its way, sends an empty payload; and it is asked until messages of n − 1 − f others
+//!   have come to the end of that window. For one that is behind no round follows: on a slow link it would run after
+//!   checkpoints that move on because of it.
 //!
 //! # Why it is safe
 //! Let a be the replica, in whose place there may be up to f−1 other faulty ones. It spoke about rounds up to
@@ -70,15 +72,16 @@ impl Ritas {
         if self.is_mute() {
             context.step("Order 8");
             let question = self.abstention.as_ref().map_or(context.now, |abstention| abstention.question);
-            context.push(OrderEffect::Broadcast(RitasMessage::Lost(question)));
+            let asked = Whereabouts { question, round: self.round() };
+            context.push(OrderEffect::Broadcast(RitasMessage::Lost(asked)));
         }
     }
 
     /// Order 8 and 10: somebody lost its log.
-    pub(super) fn on_lost(&mut self, context: &mut Ctx<'_>, from: ReplicaId, question: Instant) {
+    pub(super) fn on_lost(&mut self, context: &mut Ctx<'_>, from: ReplicaId, asked: Whereabouts) {
         context.step("Order 10");
-        self.owes_round = self.silence.is_none();
-        let here = Whereabouts { question, round: self.round() };
+        let here = Whereabouts { question: asked.question, round: self.round() };
+        self.owes_round |= self.silence.is_none() && asked.round >= here.round;
         context.push(OrderEffect::Send(from, RitasMessage::Round(here)));
     }
 

@@ -23,7 +23,7 @@ pub struct Progress {
 }
 wire_struct!(Progress { summary, stable });
 
-/// ROUND: the answer to LOST.
+/// LOST, and ROUND, the answer to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Whereabouts {
     /// The question's time, which no earlier answer carries.
@@ -43,7 +43,7 @@ pub enum RitasMessage {
     /// A stable checkpoint with its proof.
     Stable(Box<Claimed<Certificate<Checkpoint>>>),
     /// I lost my log, and ask at this time: what may I have said?
-    Lost(Instant),
+    Lost(Whereabouts),
     /// Where its author is.
     Round(Whereabouts),
 }
@@ -79,7 +79,7 @@ impl fmt::Display for Agreement {
             RitasMessage::Stable(proof) => {
                 write!(f, "STABLE {} {:?}", proof.claims().sequence, proof.claims().root)
             }
-            RitasMessage::Lost(question) => write!(f, "LOST at {}", question.0),
+            RitasMessage::Lost(asked) => write!(f, "LOST at {}, in round {}", asked.question.0, asked.round),
             RitasMessage::Round(here) => write!(f, "ROUND {}", here.round),
         }
     }
