@@ -229,7 +229,7 @@ pub fn measure(setting: &Setting) -> io::Result<Ran> {
     let ran: Vec<io::Result<Ran>> = thread::scope(|scope| {
         let act = &act;
         let threads: Vec<_> = (0..groups.len()).map(|me| scope.spawn(move || act(me))).collect();
-        let joined = threads.into_iter().map(|thread| thread.join());
+        let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
         joined.map(|ran| ran.unwrap_or_else(|_| Err(io::Error::other("a process has panicked")))).collect()
     });
     ran.into_iter().next().unwrap_or_else(|| Err(io::Error::other("there is no process")))

@@ -44,7 +44,9 @@ pub struct GroupSettings {
 
 /// What looks at each message that a process sends, for measurements; or makes a liar of it, for tests of others.
 #[derive(Default)]
-pub struct Witness(pub(super) Option<Box<dyn FnMut(&mut GroupMessage) + Send>>);
+pub struct Witness(pub(super) Option<See>);
+
+pub(super) type See = Box<dyn FnMut(&mut GroupMessage) + Send>;
 
 impl Witness {
     /// Who sees each message once, whoever it goes to.

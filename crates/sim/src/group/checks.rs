@@ -86,7 +86,7 @@ impl Asked {
                 Call::Bit(number, bit) => drop(asked.bits.entry(*number).or_default().insert(*bit)),
                 Call::Value(number, bytes) => drop(asked.values.entry(*number).or_default().insert(bytes.clone())),
                 Call::Vector(number, bytes) => {
-                    drop(asked.vectors.entry(*number).or_default().insert(*id, bytes.clone()))
+                    drop(asked.vectors.entry(*number).or_default().insert(*id, bytes.clone()));
                 }
                 Call::Order(bytes) => asked.ordered.entry(*id).or_default().push(bytes.clone()),
             }

@@ -202,7 +202,7 @@ impl World {
 
     /// An interval of the channel, at everybody.
     fn interval(&mut self) {
-        self.now = self.now + Duration::from_millis(100);
+        self.now += Duration::from_millis(100);
         for at in 0..self.processes.len() {
             self.step(at, Input::Timer(GroupTimer::Channel));
             self.lie(at, Moment::Tick);

@@ -33,7 +33,6 @@ use super::record::RitasRecord;
 use super::replica::{Abstention, Ctx, Ritas, root};
 use crate::ids::ReplicaId;
 use crate::protocols::total_order::{OrderEffect, TotalOrder};
-use crate::time::Instant;
 
 impl Ritas {
     /// The log is a new one, or says that it was: silent about this, or about everything.
