@@ -167,6 +167,7 @@ fn agreements() -> Vec<(&'static str, RitasMessage)> {
         said(toss, Statement::Est(true)),
         said(toss, Statement::Aux(true)),
         said(toss, Statement::Conf(None)),
+        said(toss, Statement::Conf(Some(true))),
         said(toss, Statement::Share(CoinShare([0x5a; CoinShare::BYTES]))),
     ];
     let mut heard = Heard::INITIAL;

@@ -106,7 +106,7 @@ impl Arguments {
     pub(crate) fn group(&self) -> Option<GroupOptions> {
         let (n, f) = self.options(Choice::Nobody, 0).replicas();
         let (adversary, seed) = (self.adversary.parse().ok()?, self.seed?);
-        self.layers.then_some(GroupOptions { n, f, adversary, seed })
+        self.layers.then_some(GroupOptions { n, f, adversary, coin: self.coin, seed })
     }
 
     /// The same about another service.

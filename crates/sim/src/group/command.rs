@@ -1,6 +1,6 @@
 //! `bezant sim --layers`: many seeds, and what came of them.
 
-use super::{ADVERSARIES, GroupOptions, GroupVerdict, run};
+use super::{ADVERSARIES, GroupOptions, GroupVerdict, Rounds, run};
 use crate::arguments::Arguments;
 use crate::byzantine::{Acts, Choice, add_acts};
 use crate::report::{INTERRUPTED, print_each};
@@ -9,7 +9,7 @@ use serde_json::json;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 #[derive(Default)]
 struct Summary {
@@ -17,6 +17,7 @@ struct Summary {
     deliveries: u64,
     answers: u64,
     acts: Acts,
+    rounds: Rounds,
     failures: Vec<(GroupOptions, GroupVerdict)>,
 }
 
@@ -44,7 +45,7 @@ fn run_many(arguments: &Arguments, choice: Choice, stop: &Arc<AtomicBool>) -> bo
     let range = RangeOptions { threads, check_determinism: false, failures_max, stop: stop.clone() };
     let begin = Instant::now();
     let judge = |seed| {
-        let options = GroupOptions { n, f, adversary: choice, seed };
+        let options = GroupOptions { n, f, adversary: choice, coin: arguments.coin, seed };
         (options, run(&options))
     };
     let add = |summary: &mut Summary, (options, verdict): (GroupOptions, GroupVerdict)| {
@@ -52,6 +53,10 @@ fn run_many(arguments: &Arguments, choice: Choice, stop: &Arc<AtomicBool>) -> bo
         summary.deliveries += verdict.deliveries;
         summary.answers += verdict.answers;
         add_acts(&mut summary.acts, &verdict.acts);
+        for (which, rounds) in &verdict.rounds {
+            let sum = summary.rounds.entry(*which).or_default();
+            rounds.iter().for_each(|(rounds, count)| *sum.entry(*rounds).or_default() += count);
+        }
         if !verdict.violations.is_empty() {
             summary.failures.push((options, verdict));
         }
@@ -70,15 +75,34 @@ fn run_many(arguments: &Arguments, choice: Choice, stop: &Arc<AtomicBool>) -> bo
     for adversary in expected {
         summary.acts.entry(adversary.label()).or_default();
     }
-    let Summary { runs, deliveries, answers, acts, failures } = summary;
-    let (per_second, per_core) = (runs as f64 / begin.elapsed().as_secs_f64(), runs as f64 / cpu.as_secs_f64());
+    let times = (begin.elapsed(), cpu);
+    print(arguments, choice, &summary, times, (next, interrupted));
+    for (options, verdict) in &summary.failures {
+        eprintln!("VIOLATION replay: {options}");
+        print_each(&verdict.violations);
+    }
+    summary.failures.is_empty()
+}
+
+/// What came of it, on standard output.
+fn print(
+    arguments: &Arguments,
+    choice: Choice,
+    summary: &Summary,
+    (elapsed, cpu): (Duration, Duration),
+    (next, interrupted): (u64, bool),
+) {
+    let (n, f) = arguments.options(choice, 0).replicas();
+    let seeds = arguments.seed.map_or_else(|| arguments.seeds.clone(), |seed| seed..seed + 1);
+    let Summary { runs, deliveries, answers, acts, rounds, failures } = summary;
+    let (per_second, per_core) = (*runs as f64 / elapsed.as_secs_f64(), *runs as f64 / cpu.as_secs_f64());
     if arguments.json {
         let object = json!({
             "layers": true, "adversary": choice.to_string(), "n": n, "f": f,
             "seeds": format!("{}..{}", seeds.start, seeds.end), "scenarios": runs, "violations": failures.len(),
             "scenarios_per_s": per_second.round(), "scenarios_per_s_per_core": per_core.round(),
             "cpu_s": (cpu.as_secs_f64() * 1e3).round() / 1e3, "deliveries": deliveries, "answers": answers,
-            "acts": acts,
+            "acts": acts, "rounds": rounds_as_json(rounds),
             "next_seed": next, "interrupted": interrupted,
         });
         println!("{object}");
@@ -90,13 +114,19 @@ fn run_many(arguments: &Arguments, choice: Choice, stop: &Arc<AtomicBool>) -> bo
         );
         let acts: Vec<String> = acts.iter().map(|(label, count)| format!("{label} {count}")).collect();
         println!("  lies: {}", acts.join(", "));
+        for ((coin, network), rounds) in rounds {
+            let counts: Vec<String> = rounds.iter().map(|(rounds, count)| format!("{rounds}: {count}")).collect();
+            println!("  rounds of a binary decision, {coin}, {network}: {}", counts.join(", "));
+        }
         if interrupted {
             println!("  interrupted: {next} of {}..{} is the first seed that was not begun", seeds.start, seeds.end);
         }
     }
-    for (options, verdict) in &failures {
-        eprintln!("VIOLATION replay: {options}");
-        print_each(&verdict.violations);
-    }
-    failures.is_empty()
+}
+
+/// A histogram for each coin and network.
+fn rounds_as_json(rounds: &Rounds) -> serde_json::Value {
+    let one =
+        |((coin, network), counts): (&(&str, &str), _)| json!({ "coin": coin, "network": network, "counts": counts });
+    rounds.iter().map(one).collect()
 }

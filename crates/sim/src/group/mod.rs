@@ -20,7 +20,7 @@ mod world;
 
 pub(crate) use command::run_all;
 pub use scenario::{GroupOptions, GroupScenario};
-pub use world::{GroupVerdict, run};
+pub use world::{GroupVerdict, Rounds, run};
 
 /// Who may lie in a group: those whose lies are about statements, and who wait for nothing that a service says.
 pub const ADVERSARIES: [crate::byzantine::Adversary; 7] = {

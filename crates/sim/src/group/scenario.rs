@@ -19,6 +19,8 @@ pub struct GroupOptions {
     pub f: usize,
     /// Who lies.
     pub adversary: Choice,
+    /// What is tossed; `None`: the seed decides.
+    pub coin: Option<Coin>,
     /// What decides the rest.
     pub seed: u64,
 }
@@ -26,8 +28,9 @@ pub struct GroupOptions {
 impl fmt::Display for GroupOptions {
     /// The one command that replays the run.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { n, f, adversary, seed } = self;
-        write!(out, "bezant sim --layers --f {f} --replicas {n} --adversary {adversary} --seed {seed}")
+        let Self { n, f, adversary, coin, seed } = self;
+        let coin = coin.map_or_else(String::new, |coin| format!(" --coin {}", coin.label()));
+        write!(out, "bezant sim --layers --f {f} --replicas {n} --adversary {adversary}{coin} --seed {seed}")
     }
 }
 
@@ -42,6 +45,18 @@ pub enum Turn {
     Starve(u64),
     /// Rather one for a process that has come to less than others: who is about to make progress waits.
     Behind,
+}
+
+impl Turn {
+    /// What such a network is like.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::First => "LAN",
+            Self::Any => "WAN",
+            Self::Starve(_) => "skewed",
+            Self::Behind => "against whoever is ahead",
+        }
+    }
 }
 
 /// A run.
@@ -76,7 +91,7 @@ pub struct GroupScenario {
 impl GroupScenario {
     /// Draws a run.
     pub fn draw(options: &GroupOptions) -> Self {
-        let GroupOptions { n, f, adversary, seed } = *options;
+        let GroupOptions { n, f, adversary, coin, seed } = *options;
         let mut rng = Rng::stream(seed, "group");
         let adversary = match adversary {
             Choice::Nobody => None,
@@ -105,7 +120,9 @@ impl GroupScenario {
             pass: *rng.pick(&[1000, 300, 100]),
             repeats: rng.per_mille(200),
             bundles: rng.per_mille(700),
-            coin: if Rng::stream(seed, "coin of a group").per_mille(300) { Coin::Common } else { Coin::Local },
+            coin: coin.unwrap_or_else(|| {
+                if Rng::stream(seed, "coin of a group").per_mille(300) { Coin::Common } else { Coin::Local }
+            }),
             calls: draw_calls(n, &mut rng),
         }
     }

@@ -14,14 +14,18 @@ use bezant_core::cluster::{ClientAuth, Cluster, Coin, Limits};
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::ids::{InstanceId, Principal, ReplicaId};
 use bezant_core::machine::{Destination, Effect, Input, Machine, Outbox};
+use bezant_core::protocols::ritas::binary_consensus::STEPS;
 use bezant_core::protocols::ritas::group::{Call, Command, Group, GroupMessage, GroupTimer, HISTORY_BYTES_MAX, Speech};
+use bezant_core::protocols::ritas::message::{Said, Statement};
 use bezant_core::protocols::ritas::order::{Agreement, RitasMessage};
+use bezant_core::protocols::ritas::path::{Layer, Path};
 use bezant_core::protocols::ritas::variant::Variant;
 use bezant_core::registry::{Incoming, Message};
 use bezant_core::replicas::Replicas;
 use bezant_core::schedule::Protocol;
 use bezant_core::time::{Duration, Instant};
 use bytes::Bytes;
+use std::collections::BTreeMap;
 
 /// Deliveries after which a run that has not ended never will.
 const DELIVERIES_MAX: u64 = 3_000_000;
@@ -47,7 +51,12 @@ pub struct GroupVerdict {
     pub answers: u64,
     /// What the liars did.
     pub acts: Acts,
+    /// In how many rounds correct processes came to how many decisions of binary consensus, by coin and network.
+    pub rounds: Rounds,
 }
+
+/// See [`GroupVerdict::rounds`].
+pub type Rounds = BTreeMap<(&'static str, &'static str), BTreeMap<u64, u64>>;
 
 /// One process; of twins there are two with the same identity.
 struct Process {
@@ -74,6 +83,9 @@ struct World {
     cluster: Cluster,
     processes: Vec<Process>,
     answers: Answers,
+    /// The rounds of each binary consensus that each process has begun; and whether it has decided.
+    begun: BTreeMap<(ReplicaId, Path), (u64, bool)>,
+    rounds: BTreeMap<u64, u64>,
     frames: Vec<Frame>,
     /// The first that was not delivered, where they are delivered in order.
     first: usize,
@@ -146,8 +158,8 @@ impl World {
             }
         }
         let answers = Answers::new(n);
-        let now = Instant(0);
-        Self { scenario, cluster, processes, answers, frames: Vec::new(), first: 0, rng, deliveries: 0, now }
+        let (begun, rounds, frames, now) = (BTreeMap::new(), BTreeMap::new(), Vec::new(), Instant(0));
+        Self { scenario, cluster, processes, answers, begun, rounds, frames, first: 0, rng, deliveries: 0, now }
     }
 
     fn run(mut self) -> GroupVerdict {
@@ -179,7 +191,10 @@ impl World {
             *sum.entry(Adversary::Twins.label()).or_default() += 1;
         }
         let violations = check(&self.scenario, &expected, &self.answers, self.deliveries);
-        GroupVerdict { violations, deliveries: self.deliveries, answers: self.answers.count(&correct), acts: sum }
+        let coin = if self.scenario.coin == Coin::Common { "common coin" } else { "local coins" };
+        let rounds = Rounds::from([((coin, self.scenario.turn.label()), self.rounds)]);
+        let answers = self.answers.count(&correct);
+        GroupVerdict { violations, deliveries: self.deliveries, answers, acts: sum, rounds }
     }
 
     fn is_idle(&self) -> bool {
@@ -316,7 +331,28 @@ impl World {
                 let message = Message::Agreement(Agreement { instance: INSTANCE, message });
                 self.lie(from, Moment::Send(Principal::Replica(to), &message));
             }
-            _ => self.post(from, to, &message),
+            _ => {
+                self.count_rounds(from, &message);
+                self.post(from, to, &message);
+            }
+        }
+    }
+
+    /// How many rounds of a binary consensus a process has begun when it decides.
+    fn count_rounds(&mut self, from: usize, message: &GroupMessage) {
+        let (id, Speech::Said(said)) = (self.processes[from].id, &message.speech) else { return };
+        for Said { path, statement } in &said.0 {
+            let Some(at) = path.ways().find(|way| way.last().layer() == Layer::Binary) else { continue };
+            let known = self.begun.entry((id, at)).or_default();
+            let is_own = path.last().layer() == Layer::By && path.last().number() == u64::from(id.0);
+            match (path.number(Layer::Step), path.number(Layer::Toss), statement) {
+                (Some(step), ..) if is_own => known.0 = known.0.max(step / STEPS + 1),
+                (_, Some(round), _) => known.0 = known.0.max(round + 1),
+                (None, None, Statement::Decide(_)) if !std::mem::replace(&mut known.1, true) => {
+                    *self.rounds.entry(known.0).or_default() += 1;
+                }
+                _ => {}
+            }
         }
     }
 

@@ -3,8 +3,11 @@
 //! A correct process may be slow for as long as the network likes, and needs what it has missed. So each says now and
 //! then how far it has come (HERE), and what all have is forgotten. But one that has crashed never says so again: more
 //! than [a bound of bytes](super::GroupOptions::history_bytes_max) or [`HISTORY_ROUNDS_MAX`] are not kept for the
-//! slowest f. Whoever needs more than that is told by f + 1 others that it was left behind; it is one of the f that the
-//! group does without.
+//! slowest f. Whoever needs more than that is told by f + 1 others that it was left behind.
+//!
+//! It then counts as one of the f that the group does without. But liars may say that they have what they have not, and
+//! go on for a while: so f correct processes may be left behind beside f liars, and nothing goes on when those stop.
+//! Nobody can tell who is slow from who is gone; only a longer history helps.
 
 use super::super::atomic_broadcast::Standing;
 use super::message::Here;
