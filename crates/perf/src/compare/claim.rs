@@ -147,7 +147,8 @@ impl Ours {
             }
             (Self::Surely(ours, bound), _) => {
                 let spread = ours.spread(measured)?;
-                Some(format!("{spread:.3}: {}", bound.verdict(spread)))
+                let value = if spread.median < 100.0 { format!("{spread:.3}") } else { format!("{spread:.0}") };
+                Some(format!("{value}: {}", bound.verdict(spread)))
             }
             _ => self.spread(measured).map(|spread| spread.to_string()),
         }

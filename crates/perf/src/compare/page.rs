@@ -93,7 +93,8 @@ fn table(lines: &[&Line]) -> String {
     let mut text = String::new();
     match at {
         Some(_) => {
-            let caption = format!("{panel}: {metric}, and the others' divided by `{divided_by}`'s");
+            let panel = if panel.is_empty() { String::new() } else { format!("{panel}: ") };
+            let caption = format!("{panel}{metric}, and the others' divided by `{divided_by}`'s");
             let _ = writeln!(text, "\n{}\n", wrapped(&caption, "\n", 120));
             let _ = write!(text, "| {axis} |");
         }
