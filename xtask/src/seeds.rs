@@ -29,6 +29,8 @@ const SEEDS_OF_COALITIONS: [(u32, u64); 2] = [(2, 100), (3, 25)];
 /// An order that takes ten times as many messages, alone and as a Backup, and how many scenarios of each.
 const ASYNCHRONOUS: [(&str, &str); 2] = [("ritas", "kv"), ("quorum, chain, backup(ritas)", "kv")];
 const SEEDS_OF_ASYNCHRONOUS: u64 = 100;
+/// And with frames slower than every timer, which so few seeds might never draw.
+const SEEDS_OF_SLOWNESS: u64 = 2;
 /// Runs of its layers alone, with so many replicas of which so many may lie: each takes as long as a tenth of one.
 const LAYERS: [(&str, &str, u64); 3] = [("1", "4", 3_000), ("1", "5", 1_000), ("2", "7", 300)];
 /// Scenarios of each subject with more than 3f + 1 replicas in the gate: with one more, and with two.
@@ -78,6 +80,11 @@ pub(crate) fn of_this_commit() -> Result<String> {
     }
     for spare in SPARES {
         run_each(first, (1, spare), SEEDS_OF_SPARES, &COALITIONS.map(|protocol| (protocol, "kv")), &mut lies)?;
+    }
+    for (protocol, service) in ASYNCHRONOUS {
+        let seeds = format!("{first}..{}", first + SEEDS_OF_SLOWNESS);
+        let arguments = ["--protocol", protocol, "--service", service, "--adversary", "asynchrony", "--seeds", &seeds];
+        lies.add(&simulate("fresh-seeds", &[&arguments[..], &["--json"]].concat())?)?;
     }
     for (f, n, runs) in LAYERS {
         let seeds = format!("{first}..{}", first + runs);
