@@ -157,13 +157,7 @@ impl GroupHandle {
     }
 
     fn call(&self, number: Option<Number>, call: Call) -> Result<(), Problem> {
-        let length = match &call {
-            Call::Bit(..) => 1,
-            Call::Reliable(_, value) | Call::Echo(_, value) | Call::Value(_, value) | Call::Vector(_, value) => {
-                value.len()
-            }
-            Call::Order(message) => message.len(),
-        };
+        let length = call.bytes();
         let bytes_max = if let Call::Vector(..) = &call { self.vector_value_bytes_max() } else { MESSAGE_BYTES_MAX };
         if length > bytes_max {
             return Err(Problem::TooLong);

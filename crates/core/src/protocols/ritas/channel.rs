@@ -49,7 +49,7 @@ impl Stack {
             return Vec::new();
         }
         scope.step("Channel 1");
-        let root = Path::root(Layer::Atomic, 0);
+        let root = Path::atomic_broadcast();
         let (atomic, round) = (self.atomic(root), self.needs_from(root));
         let first = |sender| atomic.map_or(0, |atomic| atomic.standing().first_of(sender));
         let messages: Vec<u64> = scope.replicas.iter().map(first).collect();

@@ -149,6 +149,11 @@ impl Path {
         Self { segments: [0; SEGMENTS_MAX], length: 0 }.extended(Segment::new(layer, number))
     }
 
+    /// The atomic broadcast: a process takes part in one.
+    pub(super) fn atomic_broadcast() -> Self {
+        Self::root(Layer::Atomic, 0)
+    }
+
     /// The instance with these segments, as somebody says.
     ///
     /// # Errors

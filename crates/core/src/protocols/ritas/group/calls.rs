@@ -71,8 +71,8 @@ pub enum GroupEvent {
 }
 
 impl Call {
-    /// Bytes of what is said.
-    pub(super) const fn bytes(&self) -> usize {
+    /// Bytes of what is said: at most [`MESSAGE_BYTES_MAX`](super::MESSAGE_BYTES_MAX).
+    pub const fn bytes(&self) -> usize {
         match self {
             Self::Bit(..) => 1,
             Self::Reliable(_, bytes)
@@ -91,7 +91,7 @@ impl Call {
             Self::Bit(number, _) => Path::root(Layer::Binary, *number),
             Self::Value(number, _) => Path::root(Layer::Multi, *number),
             Self::Vector(number, _) => Path::root(Layer::Vector, *number),
-            Self::Order(_) => Path::root(Layer::Atomic, 0),
+            Self::Order(_) => Path::atomic_broadcast(),
         }
     }
 }

@@ -49,6 +49,7 @@ use crate::rejection::Rejection;
 use crate::replicas::Replicas;
 use crate::time::{Duration, Instant};
 use crate::wire::Wire;
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -120,10 +121,6 @@ pub struct Group {
     is_left_behind: bool,
     /// What was said last of how far this process has come.
     told_here: Here,
-}
-
-fn root() -> Path {
-    Path::root(Layer::Atomic, 0)
 }
 
 impl Group {
@@ -206,7 +203,9 @@ impl Group {
     /// Group 3.
     fn bundle(&mut self, out: &mut Outbox<Self>) {
         let at_a_time = if self.options.bundles { BUNDLES } else { WINDOW };
-        while !self.unordered.is_empty() && self.stack.on_their_way(root(), self.options.me) < at_a_time {
+        while !self.unordered.is_empty()
+            && self.stack.on_their_way(Path::atomic_broadcast(), self.options.me) < at_a_time
+        {
             let (mut parts, mut bytes) = (Vec::new(), 0);
             while let Some(next) = self.unordered.front() {
                 bytes += next.len();
@@ -219,7 +218,7 @@ impl Group {
             self.waiting_bytes -= parts.iter().map(|part| part.0.len()).sum::<usize>();
             out.step("Group 3");
             let value = Value(Bytes::from(Bundle(parts).to_bytes()));
-            let outcomes = self.act(out, |stack, scope| stack.order(scope, root(), value));
+            let outcomes = self.act(out, |stack, scope| stack.order(scope, Path::atomic_broadcast(), value));
             self.learn(out, outcomes.expect("fewer are on their way than the window has"));
         }
     }
@@ -272,7 +271,7 @@ impl Group {
     /// What nobody needs any more.
     fn forget(&mut self, out: &mut Outbox<Self>) -> Vec<Outcome> {
         let Some(standing) = self.history.forget(&self.options.replicas, self.options.me) else { return Vec::new() };
-        let outcomes = self.act(out, |stack, scope| stack.forget_before(scope, root(), &standing));
+        let outcomes = self.act(out, |stack, scope| stack.forget_before(scope, Path::atomic_broadcast(), &standing));
         self.carry_out(out);
         outcomes
     }
@@ -340,14 +339,14 @@ impl Group {
 
     /// The round of the atomic broadcast that this process is in.
     fn round(&self) -> u64 {
-        self.stack.standing(root()).map_or(0, |standing| standing.round)
+        self.stack.standing(Path::atomic_broadcast()).map_or(0, |standing| standing.round)
     }
 
     /// Group 5.
     fn on_channel_timeout(&mut self, now: Instant, out: &mut Outbox<Self>) {
         out.set_timer(GroupTimer::Channel, now + self.options.interval);
         out.step("Group 5");
-        let here = Here { round: self.stack.needs_from(root()), kept: self.history.kept() };
+        let here = Here { round: self.stack.needs_from(Path::atomic_broadcast()), kept: self.history.kept() };
         let is_due = self.pace.interval();
         if is_due || core::mem::replace(&mut self.told_here, here) != here {
             self.send(out, Destination::Replicas, Speech::Here(here));
@@ -356,7 +355,7 @@ impl Group {
             let summaries = self.act(out, |stack, scope| stack.tick(scope, true));
             self.carry_out(out);
             for (to, summary) in summaries {
-                self.send(out, Destination::Replica(to), Speech::Summary(alloc::boxed::Box::new(summary)));
+                self.send(out, Destination::Replica(to), Speech::Summary(Box::new(summary)));
             }
         }
     }
@@ -381,7 +380,7 @@ impl Machine for Group {
                 self.begin(out);
             }
             Input::Command(Command::Hold(is_held)) => {
-                let outcomes = self.act(out, |stack, scope| stack.hold(scope, root(), is_held));
+                let outcomes = self.act(out, |stack, scope| stack.hold(scope, Path::atomic_broadcast(), is_held));
                 self.learn(out, outcomes);
             }
             Input::PassEnd => {

@@ -27,10 +27,11 @@
 //! [`ROUNDS_AHEAD`]: super::super::atomic_broadcast::ROUNDS_AHEAD
 
 use super::super::atomic_broadcast::{ROUNDS_AHEAD, WINDOW};
+use super::super::path::Path;
 use super::super::scope::Silence;
 use super::message::{RitasMessage, Whereabouts};
 use super::record::RitasRecord;
-use super::replica::{Abstention, Ctx, Ritas, root};
+use super::replica::{Abstention, Ctx, Ritas};
 use crate::ids::ReplicaId;
 use crate::protocols::total_order::{OrderEffect, TotalOrder};
 
@@ -60,7 +61,7 @@ impl Ritas {
     /// what comes next of more than f others.
     fn is_mute(&self) -> bool {
         let Some(silence) = &self.silence else { return false };
-        let standing = self.stack.standing(root());
+        let standing = self.stack.standing(Path::atomic_broadcast());
         let is_heard = |(sender, from): (ReplicaId, &u64)| standing.is_some_and(|at| at.first_of(sender) >= *from);
         let heard = self.replicas.iter().zip(&silence.messages_from).filter(|at| is_heard(*at)).count();
         !self.may_vote() || heard + self.replicas.faults() + 1 < self.replicas.n()
@@ -100,7 +101,7 @@ impl Ritas {
         let enough = strong.min(self.replicas.n() - 1).max(1);
         let Some(last) = reached().max().filter(|_| reached().count() >= enough) else { return };
         context.step("Order 9");
-        let standing = self.stack.standing(root());
+        let standing = self.stack.standing(Path::atomic_broadcast());
         let first = |sender| standing.map_or(0, |standing| standing.first_of(sender));
         let messages_from = self.replicas.iter().map(|sender| match sender == context.me {
             true => u64::MAX,

@@ -2,11 +2,11 @@
 
 use super::super::atomic_broadcast::Standing;
 use super::super::message::Value;
-use super::super::path::Id;
+use super::super::path::{Id, Path};
 use super::super::stack::Outcome;
 use super::payload::{Payload, vouch};
 use super::record::{Delivered, RitasRecord};
-use super::replica::{Arrived, Ctx, PAYLOADS_IN_FLIGHT, Ritas, root};
+use super::replica::{Arrived, Ctx, PAYLOADS_IN_FLIGHT, Ritas};
 use crate::auth::Certificate;
 use crate::batch::{Batch, Entry, Ordered};
 use crate::checkpoint::{Checkpoint, Evidence};
@@ -29,7 +29,7 @@ impl Ritas {
     /// on what it is asked.
     pub(super) fn propose(&mut self, context: &mut Ctx<'_>) {
         loop {
-            let on_their_way = self.stack.on_their_way(root(), context.me);
+            let on_their_way = self.stack.on_their_way(Path::atomic_broadcast(), context.me);
             let waiting = self.pool.unproposed();
             let may = match on_their_way {
                 0 => waiting > 0 || self.owes_round,
@@ -60,7 +60,8 @@ impl Ritas {
         let seed = context.keyring.seed(&(self.instance, (self.round(), self.delivered)).to_bytes());
         let payload = Payload { time: context.now, seed, requests };
         let value = Value(Bytes::from(payload.to_bytes()));
-        let outcomes = self.act(context.me, context.steps, |stack, scope| stack.order(scope, root(), value));
+        let outcomes =
+            self.act(context.me, context.steps, |stack, scope| stack.order(scope, Path::atomic_broadcast(), value));
         self.learn(context, outcomes.expect("fewer are on their way than the window has"));
     }
 
@@ -112,7 +113,8 @@ impl Ritas {
         }
         context.step("Order 3");
         arrived.is_listed = true;
-        let outcomes = self.act(context.me, context.steps, |stack, scope| stack.vouch(scope, root(), id));
+        let outcomes =
+            self.act(context.me, context.steps, |stack, scope| stack.vouch(scope, Path::atomic_broadcast(), id));
         self.learn(context, outcomes);
     }
 
@@ -180,7 +182,8 @@ impl Ritas {
             return;
         }
         context.step("Order 5");
-        let outcomes = self.act(context.me, context.steps, |stack, scope| stack.hold(scope, root(), is_far));
+        let outcomes =
+            self.act(context.me, context.steps, |stack, scope| stack.hold(scope, Path::atomic_broadcast(), is_far));
         self.learn(context, outcomes);
     }
 
@@ -197,8 +200,9 @@ impl Ritas {
         let standing = self.batches.get(&low).map(|delivered| delivered.standing.clone());
         self.batches = self.batches.split_off(&low.next());
         if let Some(standing) = standing {
-            let outcomes =
-                self.act(context.me, context.steps, |stack, scope| stack.forget_before(scope, root(), &standing));
+            let outcomes = self.act(context.me, context.steps, |stack, scope| {
+                stack.forget_before(scope, Path::atomic_broadcast(), &standing)
+            });
             self.learn(context, outcomes);
         }
     }
@@ -209,8 +213,8 @@ impl Ritas {
         self.ordered.clear();
         self.arrived.retain(|id, _| !standing.has(*id));
         let outcomes = self.act(context.me, context.steps, |stack, scope| {
-            let mut outcomes = stack.resume_at(scope, root(), standing.clone());
-            outcomes.extend(stack.forget_before(scope, root(), &standing));
+            let mut outcomes = stack.resume_at(scope, Path::atomic_broadcast(), standing.clone());
+            outcomes.extend(stack.forget_before(scope, Path::atomic_broadcast(), &standing));
             outcomes
         });
         self.learn(context, outcomes);

@@ -3,7 +3,7 @@
 use super::super::atomic_broadcast::{Standing, WINDOW};
 use super::super::message::Said;
 use super::super::pace::Pace;
-use super::super::path::{Id, Layer, Path};
+use super::super::path::{Id, Path};
 use super::super::scope::{Effect, Scope, Silence};
 use super::super::stack::{Outcome, Stack};
 use super::super::statements::Statements;
@@ -99,11 +99,6 @@ pub struct Ritas {
     pub(super) owes_round: bool,
 }
 
-/// The atomic broadcast of an instance.
-pub(super) fn root() -> Path {
-    Path::root(Layer::Atomic, 0)
-}
-
 impl Ritas {
     /// Lets the stack act, with its surroundings.
     pub(super) fn act<T>(
@@ -129,7 +124,7 @@ impl Ritas {
 
     /// Where the atomic broadcast stands.
     pub(super) fn round(&self) -> u64 {
-        self.stack.standing(root()).map_or(0, |standing| standing.round)
+        self.stack.standing(Path::atomic_broadcast()).map_or(0, |standing| standing.round)
     }
 
     /// Where the state says that it stands.

@@ -1,11 +1,12 @@
 //! What is written down, what is said, what is said again, and what is found after a crash: Order 7.
 
+use super::super::path::Path;
 use super::super::scope::Effect;
 use super::super::stack::Stack;
 use super::super::statements::packed;
 use super::message::{Progress, RitasMessage};
 use super::record::{Over, RitasRecord, RitasTimer};
-use super::replica::{Ctx, Ritas, root};
+use super::replica::{Ctx, Ritas};
 use crate::auth::{Certificate, Claimed};
 use crate::checkpoint::Checkpoint;
 use crate::cluster::Cluster;
@@ -88,7 +89,8 @@ impl Ritas {
         self.stack.set_variant(Self::variant(cluster));
         if let Some(standing) = self.begins_at.take() {
             let steps = &mut StepsTaken::default();
-            let outcomes = self.act(me, steps, |stack, scope| stack.resume_at(scope, root(), standing));
+            let outcomes =
+                self.act(me, steps, |stack, scope| stack.resume_at(scope, Path::atomic_broadcast(), standing));
             assert!(outcomes.is_empty() && self.effects.is_empty(), "nothing was said before the log is replayed");
         }
     }
@@ -109,7 +111,8 @@ impl Ritas {
                 if delivered.sequence == self.last_logged().next() {
                     let standing = delivered.standing.clone();
                     self.batches.insert(delivered.sequence, delivered);
-                    let outcomes = self.act(me, steps, |stack, scope| stack.resume_at(scope, root(), standing));
+                    let outcomes =
+                        self.act(me, steps, |stack, scope| stack.resume_at(scope, Path::atomic_broadcast(), standing));
                     assert!(outcomes.is_empty(), "what was decided is found when all is replayed");
                 }
             }
