@@ -68,11 +68,12 @@ impl Course {
         }
     }
 
-    /// The same, longer or shorter by a factor.
+    /// The same, longer or shorter by a factor. What is before and after a fault never takes longer than it does.
     pub fn scaled(mut self, factor: f64) -> Self {
         match &mut self.event {
             Event::Outage { before, down, after, .. } => {
-                [before, down, after].into_iter().for_each(|time| *time = time.mul_f64(factor));
+                *down = down.mul_f64(factor);
+                [before, after].into_iter().for_each(|time| *time = time.mul_f64(factor.min(1.0)));
             }
             Event::Bursts(bursts) => {
                 let scale = |burst: &mut Burst| burst.operations = (burst.operations as f64 * factor).ceil() as u64;
@@ -361,6 +362,19 @@ mod tests {
         let course = Course { event: bursts, f: 1, request_bytes: vec![8], reply_bytes: 8 };
         let Event::Bursts(bursts) = course.scaled(0.1).event else { unreachable!("scaling keeps the kind") };
         assert_eq!(bursts[0].operations, 1);
+    }
+
+    #[test]
+    fn a_longer_outage_has_no_longer_time_around_it() {
+        let spans = |factor: f64| {
+            let [before, down, after] = [5, 20, 6].map(Duration::from_secs);
+            let event = Event::Outage { fault: Fault::Kill, clients: 1, before, down, after };
+            let course = Course { event, f: 1, request_bytes: vec![8], reply_bytes: 8 };
+            let Event::Outage { before, down, after, .. } = course.scaled(factor).event else { unreachable!("as above") };
+            [before, down, after].map(|time| time.as_secs_f64())
+        };
+        assert_eq!(spans(180.0), [5.0, 3600.0, 6.0]);
+        assert_eq!(spans(0.5), [2.5, 10.0, 3.0]);
     }
 
     #[test]

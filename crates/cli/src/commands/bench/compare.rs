@@ -121,7 +121,7 @@ fn figures() -> PossibleValuesParser {
 }
 
 fn factor(text: &str) -> std::result::Result<f64, String> {
-    pace::number(text, 100.0)
+    pace::number(text, 1000.0)
 }
 
 /// Runs the command.
