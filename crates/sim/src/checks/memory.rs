@@ -19,7 +19,7 @@ use super::{Check, Event, Holdings};
 use bezant_core::cluster::Cluster;
 use bezant_core::ids::ReplicaId;
 use bezant_core::notice::Notice;
-use bezant_core::protocols::ritas::atomic_broadcast::{ROUNDS_AHEAD, ROUNDS_OPEN_MAX, WINDOW};
+use bezant_core::protocols::ritas::atomic_broadcast::{HEARD, ROUNDS_AHEAD, ROUNDS_OPEN_MAX, WINDOW};
 use std::collections::BTreeMap;
 
 /// Clients in one set: the constant of the core.
@@ -69,10 +69,11 @@ impl Memory {
         let entries_max = of_anything.into_iter().max().unwrap_or_default();
         let effects = entries_max + cluster.inherited_bound();
         // Of RITAS: the messages that were ordered in the window and a tombstone for each of its rounds, of which half
-        // may order nothing; and of the rounds that are open three broadcasts of each replica, and its votes.
+        // may order nothing; what is heard of further messages; and of the rounds that are open three broadcasts of each replica, and its votes.
         let n = cluster.replicas.n() as u64;
         let ordered = 2 * cluster.window() * (n * WINDOW + 1);
-        let instances = ordered + (ROUNDS_OPEN_MAX as u64 + ROUNDS_AHEAD + 1) * n * (3 + BINARY_STEPS);
+        let on_their_way = n * HEARD;
+        let instances = ordered + on_their_way + (ROUNDS_OPEN_MAX as u64 + ROUNDS_AHEAD + 1) * n * (3 + BINARY_STEPS);
         let named = vec![
             ("pool.waiting", pending + of_replicas, "pending_requests_max, what is passed on, INITs and rulings"),
             ("pool.watched", pending + of_replicas, "pending_requests_max, what is passed on, INITs and rulings"),

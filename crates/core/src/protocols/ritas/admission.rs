@@ -64,7 +64,7 @@ impl Stack {
                 (Layer::Message, Some(root)) => {
                     let id = Id { sender: path.owner(&scope.replicas).ok_or(Rejection::Malformed)?, number };
                     let admits = |atomic: &AtomicBroadcast| match said {
-                        Said::ByOthers => atomic.admits_message(id),
+                        Said::ByOthers => atomic.hears_message(id),
                         Said::BeforeACrash => !atomic.standing().has(id),
                     };
                     self.atomic(root).is_none_or(admits)

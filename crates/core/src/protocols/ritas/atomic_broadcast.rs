@@ -53,6 +53,10 @@ use bytes::Bytes;
 /// L: how many messages of one sender are on their way at most.
 pub const WINDOW: u64 = 16;
 
+/// How many messages of one sender are heard, from the first on that was not delivered here. It may have delivered a
+/// round that this process has not, and send L more: what would be dropped is said again only on the channel's timer.
+pub const HEARD: u64 = 2 * WINDOW;
+
 /// Rounds that a process lets in before it comes to them.
 pub const ROUNDS_AHEAD: u64 = 2;
 
@@ -197,9 +201,14 @@ impl AtomicBroadcast {
         self.next.max(window.end()) - window.first()
     }
 
-    /// Whether a message of this sender with this number may be on its way.
-    pub(super) fn admits_message(&self, id: Id) -> bool {
+    /// Whether a message of this sender with this number may be on its way, as far as this process has come.
+    fn admits_message(&self, id: Id) -> bool {
         self.standing.window(id.sender).admits(id.number, WINDOW)
+    }
+
+    /// Whether anything about such a message is heard.
+    pub(super) fn hears_message(&self, id: Id) -> bool {
+        self.standing.window(id.sender).admits(id.number, HEARD)
     }
 
     /// Whether anything about this round may be heard: also of one that is decided here, as long as others may need

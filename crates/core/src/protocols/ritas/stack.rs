@@ -8,12 +8,12 @@
 //! # What is let in
 //! A broadcast needs nothing of the layers above it: whoever hears of one that *may* be there takes part in it, also if
 //! it has not come so far itself. So nothing is parked. Which may be there is said by windows: rounds and steps a few
-//! ahead of this process, L messages of each sender. What is outside is dropped (ritas-F9), and said again by the
+//! ahead of this process, 2L messages of each sender. What is outside is dropped (ritas-F9), and said again by the
 //! [channel] once this process has come there. What belongs to an instance that is over is dropped as well; the
 //! decision stays for those who ask.
 //!
 //! # What bounds its memory
-//! In each broadcast a process has one INITIAL, one ECHO and one READY. Of atomic broadcast there are at most n·L
+//! In each broadcast a process has one INITIAL, one ECHO and one READY. Of atomic broadcast there are at most 2n·L
 //! messages and [`ROUNDS_OPEN_MAX`] + [`ROUNDS_AHEAD`] + 1 rounds, each of n broadcasts and one consensus; of that 2n
 //! broadcasts and the steps of a binary one, of which there are 3n in each round that this process has come to, or may.
 //! How many rounds that takes is up to the coins. The decision of a round, and a message that was delivered, are kept

@@ -26,7 +26,7 @@
 //!
 //! [`ROUNDS_AHEAD`]: super::super::atomic_broadcast::ROUNDS_AHEAD
 
-use super::super::atomic_broadcast::{ROUNDS_AHEAD, WINDOW};
+use super::super::atomic_broadcast::{HEARD, ROUNDS_AHEAD};
 use super::super::path::Path;
 use super::super::scope::Silence;
 use super::message::{RitasMessage, Whereabouts};
@@ -105,7 +105,7 @@ impl Ritas {
         let first = |sender| standing.map_or(0, |standing| standing.first_of(sender));
         let messages_from = self.replicas.iter().map(|sender| match sender == context.me {
             true => u64::MAX,
-            false => first(sender) + WINDOW,
+            false => first(sender) + HEARD,
         });
         let silence = Silence { rounds_from: last + 2 + ROUNDS_AHEAD, messages_from: messages_from.collect() };
         context.push(OrderEffect::Persist(RitasRecord::Abstain(Some(silence.clone()))));

@@ -1,6 +1,6 @@
 //! The state of one replica, and where each input goes.
 
-use super::super::atomic_broadcast::{Standing, WINDOW};
+use super::super::atomic_broadcast::{HEARD, Standing};
 use super::super::message::Said;
 use super::super::pace::Pace;
 use super::super::path::{Id, Path};
@@ -312,7 +312,7 @@ impl TotalOrder for Ritas {
         assert!(self.effects.is_empty() && self.outcomes.is_empty(), "what was wanted was done");
         assert!(self.ordered.is_empty(), "a round is delivered as one batch");
         assert!(self.delivered >= self.batches.keys().next_back().copied().unwrap_or_default(), "no batch is hidden");
-        let arrived_max = self.replicas.n() * WINDOW as usize;
-        assert!(self.arrived.len() <= arrived_max, "a window for each sender");
+        let arrived_max = self.replicas.n() * HEARD as usize;
+        assert!(self.arrived.len() <= arrived_max, "what is heard of each sender");
     }
 }

@@ -2,7 +2,7 @@
 //! say nothing.
 
 use super::*;
-use crate::protocols::ritas::atomic_broadcast::WINDOW;
+use crate::protocols::ritas::atomic_broadcast::HEARD;
 use crate::protocols::ritas::message::Word;
 use crate::protocols::ritas::path::NUMBER_MAX;
 use crate::protocols::ritas::stack::ROOTS;
@@ -203,7 +203,7 @@ fn f9_nothing_is_made_for_what_is_far() {
     let steps = round.child(Layer::Multi, 0).child(Layer::Binary, 0);
     for far in [6, 100, 1 << 16, 1 << 32, NUMBER_MAX - ROOTS] {
         for path in [
-            root.child(Layer::Message, far + WINDOW),
+            root.child(Layer::Message, far + HEARD),
             root.child(Layer::Round, far).child(Layer::Proposal, 0),
             steps.child(Layer::Step, far),
             Path::root(Layer::Reliable, far + ROOTS),
