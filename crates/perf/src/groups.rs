@@ -24,14 +24,16 @@ use std::time::{Duration, Instant};
 
 /// How long a call may take: longer, and the measurement has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Calls of a layer, one after the other, and how many come before that are not measured.
-const CALLS: u64 = 40;
+/// How long calls or bursts come one after the other, and how many there are at least; and how many come before that
+/// are not measured.
+const SPAN: Duration = Duration::from_millis(500);
+const CALLS_MIN: usize = 40;
 const CALLS_BEFORE: u64 = 10;
 /// Bytes of a value, where layers are measured (thesis, section 5.2).
 const LAYER_BYTES: usize = 10;
-/// Bursts, one after the other, and how many come before that are not measured.
-const BURSTS: usize = 5;
-const BURSTS_BEFORE: usize = 2;
+/// The same of bursts.
+const BURSTS_MIN: usize = 5;
+const BURSTS_BEFORE: u64 = 2;
 
 /// What is wrong with f of the processes (thesis, section 5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,10 +176,6 @@ impl Saboteur {
     }
 }
 
-fn failed(problem: Problem) -> io::Error {
-    io::Error::other(problem.to_string())
-}
-
 /// Starts the processes of a group, but for those that are not there.
 fn start(setting: &Setting, counted: &Arc<Broadcasts>) -> io::Result<Vec<GroupHandle>> {
     let Setting { n, faultload, style, encrypted, .. } = *setting;
@@ -221,122 +219,105 @@ fn start(setting: &Setting, counted: &Arc<Broadcasts>) -> io::Result<Vec<GroupHa
 pub fn measure(setting: &Setting) -> io::Result<Ran> {
     let counted = Arc::new(Broadcasts::default());
     let groups = start(setting, &counted)?;
-    let barrier = Barrier::new(groups.len());
+    let turns = Turns { barrier: Barrier::new(groups.len()), end: AtomicU64::new(u64::MAX), counted: &counted };
     let act = |me: usize| match setting.work {
-        Work::Calls(stage) => call_each(stage, me, &groups, &barrier, &counted),
-        Work::Burst { messages, bytes } => burst_each(messages, bytes, me, &groups, &barrier, &counted),
+        Work::Calls(stage) => call_each(stage, me, &groups, &turns),
+        Work::Burst { messages, bytes } => burst_each(messages, bytes, me, &groups, &turns),
     };
-    let ran: Vec<io::Result<Ran>> = thread::scope(|scope| {
+    let ran: io::Result<Vec<Ran>> = thread::scope(|scope| {
         let act = &act;
         let threads: Vec<_> = (0..groups.len()).map(|me| scope.spawn(move || act(me))).collect();
         let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
         joined.map(|ran| ran.unwrap_or_else(|_| Err(io::Error::other("a process has panicked")))).collect()
     });
-    ran.into_iter().next().unwrap_or_else(|| Err(io::Error::other("there is no process")))
+    ran?.into_iter().next().ok_or_else(|| io::Error::other("there is no process"))
 }
 
-/// The processor time and the broadcasts since some moment.
-struct Since<'a> {
-    cpu: Duration,
-    broadcasts: (f64, f64),
+/// What all processes do in turns, as long as it is measured.
+struct Turns<'a> {
+    barrier: Barrier,
+    /// The first turn that is not taken any more: process 0 has seen enough, or somebody has failed.
+    end: AtomicU64,
     counted: &'a Broadcasts,
 }
 
-impl<'a> Since<'a> {
-    fn now(counted: &'a Broadcasts) -> Self {
-        Self { cpu: CpuTime::now().process, broadcasts: counted.read(), counted }
-    }
-
-    fn ran(&self, mut latencies: Vec<Duration>, messages: usize) -> Ran {
+impl Turns<'_> {
+    /// Process `me`'s part: `before` turns that are not measured, and then so many at least, of so many messages each.
+    fn take(
+        &self,
+        me: usize,
+        (before, turns_min): (u64, usize),
+        messages: usize,
+        turn: impl Fn(u64) -> Result<(), Problem>,
+    ) -> io::Result<Ran> {
+        let mut latencies = Vec::new();
+        let (mut cpu, mut broadcasts, mut since) = (Duration::ZERO, (0.0, 0.0), Instant::now());
+        let mut failure = None;
+        for number in 0.. {
+            if failure.is_some() || me == 0 && latencies.len() >= turns_min && since.elapsed() >= SPAN {
+                self.end.fetch_min(number, Ordering::Relaxed);
+            }
+            self.barrier.wait();
+            if number >= self.end.load(Ordering::Relaxed) {
+                break;
+            }
+            if number == before {
+                (cpu, broadcasts, since) = (CpuTime::now().process, self.counted.read(), Instant::now());
+            }
+            let begin = Instant::now();
+            failure = turn(number).err();
+            if number >= before {
+                latencies.push(begin.elapsed());
+            }
+        }
+        if let Some(problem) = failure {
+            return Err(io::Error::other(problem.to_string()));
+        }
+        if latencies.is_empty() {
+            return Err(io::Error::other("another process has failed"));
+        }
+        let cpu = (CpuTime::now().process - cpu) / (latencies.len() * messages) as u32;
         latencies.sort_unstable();
         let latency = latencies[latencies.len() / 2];
         let (of_messages, of_agreement) = self.counted.read();
-        let (of_messages, of_agreement) = (of_messages - self.broadcasts.0, of_agreement - self.broadcasts.1);
-        Ran {
-            latency,
-            per_second: messages as f64 / latency.as_secs_f64(),
-            cpu: (CpuTime::now().process - self.cpu) / (latencies.len() * messages) as u32,
-            agreement: of_agreement / (of_messages + of_agreement).max(1.0),
-        }
+        let (of_messages, of_agreement) = (of_messages - broadcasts.0, of_agreement - broadcasts.1);
+        let agreement = of_agreement / (of_messages + of_agreement).max(1.0);
+        Ok(Ran { latency, per_second: messages as f64 / latency.as_secs_f64(), cpu, agreement })
     }
 }
 
 /// One process's part in calls of a layer. Process 0 broadcasts, and all propose the same (thesis, section 5.2).
-fn call_each(
-    stage: Stage,
-    me: usize,
-    groups: &[GroupHandle],
-    barrier: &Barrier,
-    counted: &Broadcasts,
-) -> io::Result<Ran> {
+fn call_each(stage: Stage, me: usize, groups: &[GroupHandle], turns: &Turns<'_>) -> io::Result<Ran> {
     let (group, first) = (&groups[me], ReplicaId(0));
     let value = Bytes::from(vec![7; LAYER_BYTES]);
-    let mut latencies = Vec::new();
-    let mut since = Since::now(counted);
-    for number in 0..CALLS_BEFORE + CALLS {
-        barrier.wait();
-        if number == CALLS_BEFORE {
-            since = Since::now(counted);
+    turns.take(me, (CALLS_BEFORE, CALLS_MIN), 1, |number| match stage {
+        Stage::Echo => {
+            let said = if me == 0 { group.echo_broadcast(number, value.clone()) } else { Ok(()) };
+            said.and_then(|()| group.echo_receive(first, number)).map(drop)
         }
-        let begin = Instant::now();
-        let result = match stage {
-            Stage::Echo => {
-                let said = if me == 0 { group.echo_broadcast(number, value.clone()) } else { Ok(()) };
-                said.and_then(|()| group.echo_receive(first, number)).map(drop)
-            }
-            Stage::Reliable => {
-                let said = if me == 0 { group.reliable_broadcast(number, value.clone()) } else { Ok(()) };
-                said.and_then(|()| group.reliable_receive(first, number)).map(drop)
-            }
-            Stage::Binary => group.agree_on_bit(number, true).map(drop),
-            Stage::Multi => group.agree(number, value.clone()).map(drop),
-            Stage::Vector => group.agree_on_vector(number, value.clone()).map(drop),
-            Stage::Atomic => {
-                let said = if me == 0 { group.order(value.clone()) } else { Ok(()) };
-                said.and_then(|()| group.next_ordered()).map(drop)
-            }
-        };
-        result.map_err(failed)?;
-        if number >= CALLS_BEFORE {
-            latencies.push(begin.elapsed());
+        Stage::Reliable => {
+            let said = if me == 0 { group.reliable_broadcast(number, value.clone()) } else { Ok(()) };
+            said.and_then(|()| group.reliable_receive(first, number)).map(drop)
         }
-    }
-    barrier.wait();
-    Ok(since.ran(latencies, 1))
+        Stage::Binary => group.agree_on_bit(number, true).map(drop),
+        Stage::Multi => group.agree(number, value.clone()).map(drop),
+        Stage::Vector => group.agree_on_vector(number, value.clone()).map(drop),
+        Stage::Atomic => {
+            let said = if me == 0 { group.order(value.clone()) } else { Ok(()) };
+            said.and_then(|()| group.next_ordered()).map(drop)
+        }
+    })
 }
 
 /// One process's part in bursts.
-fn burst_each(
-    messages: usize,
-    bytes: usize,
-    me: usize,
-    groups: &[GroupHandle],
-    barrier: &Barrier,
-    counted: &Broadcasts,
-) -> io::Result<Ran> {
+fn burst_each(messages: usize, bytes: usize, me: usize, groups: &[GroupHandle], turns: &Turns<'_>) -> io::Result<Ran> {
     let (group, share) = (&groups[me], messages.div_ceil(groups.len()));
     let all = share * groups.len();
     let message = Bytes::from(vec![7; bytes]);
-    let mut latencies = Vec::new();
-    let mut since = Since::now(counted);
-    for burst in 0..BURSTS_BEFORE + BURSTS {
-        barrier.wait();
-        if burst == BURSTS_BEFORE {
-            since = Since::now(counted);
-        }
-        let begin = Instant::now();
-        for _ in 0..share {
-            group.order(message.clone()).map_err(failed)?;
-        }
-        for _ in 0..all {
-            group.next_ordered().map_err(failed)?;
-        }
-        if burst >= BURSTS_BEFORE {
-            latencies.push(begin.elapsed());
-        }
-    }
-    barrier.wait();
-    Ok(since.ran(latencies, all))
+    turns.take(me, (BURSTS_BEFORE, BURSTS_MIN), all, |_| {
+        (0..share).try_for_each(|_| group.order(message.clone()))?;
+        (0..all).try_for_each(|_| group.next_ordered().map(drop))
+    })
 }
 
 #[cfg(test)]

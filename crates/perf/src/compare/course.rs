@@ -370,7 +370,9 @@ mod tests {
             let [before, down, after] = [5, 20, 6].map(Duration::from_secs);
             let event = Event::Outage { fault: Fault::Kill, clients: 1, before, down, after };
             let course = Course { event, f: 1, request_bytes: vec![8], reply_bytes: 8 };
-            let Event::Outage { before, down, after, .. } = course.scaled(factor).event else { unreachable!("as above") };
+            let Event::Outage { before, down, after, .. } = course.scaled(factor).event else {
+                unreachable!("as above")
+            };
             [before, down, after].map(|time| time.as_secs_f64())
         };
         assert_eq!(spans(180.0), [5.0, 3600.0, 6.0]);
