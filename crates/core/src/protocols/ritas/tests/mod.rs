@@ -4,6 +4,7 @@ mod agreement;
 mod common_coin;
 mod counters;
 mod validity;
+mod vectors;
 
 use super::message::{Said, Statement, Summary, Value};
 use super::path::{Id, Layer, Path};
