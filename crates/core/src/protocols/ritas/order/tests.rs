@@ -1,17 +1,22 @@
 //! Whole replicas over RITAS.
 
-use super::super::message::Statement;
-use super::{Agreement, RitasMessage, RitasRecord};
+use super::super::message::{Said, Statement, Value};
+use super::super::path::{Layer, Path};
+use super::payload::Payload;
+use super::{Agreement, RitasMessage, RitasRecord, Whereabouts};
 use crate::cluster::{ClientAuth, Cluster, Limits};
 use crate::digest::{Digest, Domain};
-use crate::ids::{Principal, Sequence};
+use crate::ids::{InstanceId, Principal, ReplicaId, Sequence};
 use crate::protocols::ritas::statements::Statements;
 use crate::registry::{InstanceRecord, Message};
+use crate::rejection::Rejection;
 use crate::services::Counter;
 use crate::testing::net::{Net, c, cluster, done, kind, r};
 use crate::time::Duration;
+use crate::wire::Wire;
 use alloc::vec;
 use alloc::vec::Vec;
+use bytes::Bytes;
 
 /// Microseconds in which whatever was lost is said again.
 const A_WHILE: u64 = 3_000_000;
@@ -195,6 +200,47 @@ fn what_is_ahead_of_its_time_is_listed_later() {
         _ => None,
     });
     assert!(times.max().unwrap() <= net.now + skew, "a correct clock bounds the agreed time");
+}
+
+/// Order 3: a liar's payload, with a request whose operation is not what its client has signed.
+#[test]
+fn what_a_client_has_not_signed_is_never_ordered() {
+    for is_forged in [false, true] {
+        let mut net = net_of("ritas", 4, 1);
+        let mut request = net.request(InstanceId(1), 0, 1, &Counter::add(1));
+        if is_forged {
+            request.operation = Bytes::copy_from_slice(&Counter::add(2));
+        }
+        let payload = Payload { time: net.now, seed: Digest::ZERO, requests: vec![request] };
+        let statement = Statement::Initial(Value(payload.to_bytes().into()));
+        let path = Path::atomic_broadcast().child(Layer::Message, 0).by(ReplicaId(3));
+        let message = RitasMessage::Said(Statements(vec![Said { path, statement }]));
+        net.isolate(&[3]);
+        for to in [0, 1, 2].map(r) {
+            net.forge(r(3), to, Message::Agreement(Agreement { instance: InstanceId(1), message: message.clone() }));
+        }
+        net.pass(A_WHILE);
+        assert_eq!(history(&net, &[0, 1, 2]), [u64::from(!is_forged); 3]);
+        assert_eq!(net.rejected(0, r(3), Rejection::BadBatch), u64::from(is_forged));
+    }
+}
+
+/// Order 10: one that lost its log and is behind. What it lacks comes from the others' state; empty rounds would only
+/// take them further away from it.
+#[test]
+fn no_round_follows_for_who_lost_its_log_and_is_behind() {
+    for round in [0, 5] {
+        let mut net = net_of("ritas", 4, 1);
+        let mut sum = 0;
+        ask(&mut net, &mut sum, 5);
+        net.settle();
+        let before = net.sent.len();
+        let lost = RitasMessage::Lost(Whereabouts { question: net.now, round });
+        net.forge(r(3), r(0), Message::Agreement(Agreement { instance: InstanceId(1), message: lost }));
+        net.settle();
+        let follows = net.sent[before..].iter().any(|frame| kind(&frame.message) == "SAID");
+        assert_eq!(follows, round == 5, "{round}");
+    }
 }
 
 /// ritas-F3 and the long values: who lacks a payload fetches it, also if all have crashed since.
