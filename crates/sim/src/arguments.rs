@@ -118,7 +118,8 @@ impl Arguments {
     /// A run with these arguments, but for its adversary and its seed.
     pub(crate) fn options(&self, adversary: Choice, seed: u64) -> ScenarioOptions {
         ScenarioOptions {
-            protocol: self.protocol,
+            // Layers alone are those of RITAS, so that it decides what fits.
+            protocol: if self.layers { Protocol::Ritas } else { self.protocol },
             service: self.service,
             f: usize::from(self.f),
             replicas: self.replicas.map(usize::from),

@@ -121,7 +121,17 @@ pub fn saved() -> Result<Vec<Saved>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::byzantine::Choice;
     use crate::node::Counts;
+
+    #[test]
+    fn layers_alone_take_either_coin() {
+        for coin in ["local", "common"] {
+            let arguments = parse(&format!("--layers --coin {coin} --adversary none --seed 1")).unwrap();
+            arguments.options(Choice::Nobody, 0).check().unwrap();
+            assert_eq!(Kept::Layers(arguments.group().unwrap()).violations(), []);
+        }
+    }
 
     /// Nothing is violated, and a second run is the first. Between them they meet every fault of a disk.
     #[test]

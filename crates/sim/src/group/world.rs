@@ -142,8 +142,9 @@ fn twisted(call: Call) -> Call {
 impl World {
     fn new(scenario: GroupScenario) -> Self {
         let GroupOptions { n, f, seed, .. } = scenario.options;
-        let cluster =
-            Cluster::new([0; 16], n, f, ClientAuth::Hybrid, Limits::default()).expect("there is such a group");
+        // Of a run's own: common coins are tossed in the cluster's name.
+        let id = u128::from(seed).to_le_bytes();
+        let cluster = Cluster::new(id, n, f, ClientAuth::Hybrid, Limits::default()).expect("there is such a group");
         let cluster = cluster.with_protocol(Protocol::Ritas);
         let mut rng = Rng::stream(seed, "world of a group");
         let mut processes: Vec<Process> = Vec::new();
