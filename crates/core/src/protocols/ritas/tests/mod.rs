@@ -3,6 +3,7 @@
 mod agreement;
 mod common_coin;
 mod counters;
+mod rounds;
 mod validity;
 mod vectors;
 
