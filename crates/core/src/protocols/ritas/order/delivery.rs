@@ -60,6 +60,11 @@ impl Ritas {
         let seed = context.keyring.seed(&(self.instance, (self.round(), self.delivered)).to_bytes());
         let payload = Payload { time: context.now, seed, requests };
         let value = Value(Bytes::from(payload.to_bytes()));
+        // One that was ordered while this replica fetched the state never comes.
+        if self.chosen.len() as u64 >= PAYLOADS_IN_FLIGHT {
+            self.chosen.pop_front();
+        }
+        self.chosen.push_back(value.clone());
         let outcomes =
             self.act(context.me, context.steps, |stack, scope| stack.order(scope, Path::atomic_broadcast(), value));
         self.learn(context, outcomes.expect("fewer are on their way than the window has"));
@@ -91,11 +96,16 @@ impl Ritas {
 
     /// Order 3.
     fn on_payload(&mut self, context: &mut Ctx<'_>, id: Id, value: Value) {
+        // What its log or others remember of an earlier life it checks again: it may have been somebody else's.
+        let chosen =
+            (id.sender == context.me).then(|| self.chosen.iter().position(|chosen| *chosen == value)).flatten();
+        let is_chosen = chosen.and_then(|at| self.chosen.remove(at)).is_some();
         let payload = Payload::from_bytes(value.0).ok();
         let Some(mut payload) = payload else {
             return context.reject(id.sender, Rejection::Malformed);
         };
-        let is_sound = payload.is_sound(context.cluster, context.keyring, context.instance);
+        let checks = (context.cluster, context.keyring);
+        let is_sound = payload.is_sound(checks, context.instance, is_chosen);
         if !is_sound {
             context.reject(id.sender, Rejection::BadBatch);
         }

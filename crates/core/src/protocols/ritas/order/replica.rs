@@ -1,7 +1,7 @@
 //! The state of one replica, and where each input goes.
 
 use super::super::atomic_broadcast::{HEARD, Standing};
-use super::super::message::Said;
+use super::super::message::{Said, Value};
 use super::super::pace::Pace;
 use super::super::path::{Id, Path};
 use super::super::scope::{Effect, Scope, Silence};
@@ -82,6 +82,8 @@ pub struct Ritas {
     pub(super) ordered: Vec<Payload>,
     /// How many requests this replica put into its last payload.
     pub(super) last_proposed: usize,
+    /// Its own last payloads, but for those that were delivered reliably.
+    pub(super) chosen: VecDeque<Value>,
     /// The last batch delivered; no gap before it.
     pub(super) delivered: Sequence,
     /// Batches above the last stable checkpoint: a window of them, and what was on its way.
@@ -157,6 +159,7 @@ impl TotalOrder for Ritas {
             arrived: BTreeMap::new(),
             ordered: Vec::new(),
             last_proposed: 0,
+            chosen: VecDeque::new(),
             delivered: Sequence(0),
             batches: BTreeMap::new(),
             stable: Evidence::genesis(number, root),
@@ -313,6 +316,7 @@ impl TotalOrder for Ritas {
         assert!(self.ordered.is_empty(), "a round is delivered as one batch");
         assert!(self.delivered >= self.batches.keys().next_back().copied().unwrap_or_default(), "no batch is hidden");
         let arrived_max = self.replicas.n() * HEARD as usize;
+        assert!(self.chosen.len() as u64 <= PAYLOADS_IN_FLIGHT, "no more are on their way");
         assert!(self.arrived.len() <= arrived_max, "what is heard of each sender");
     }
 }
