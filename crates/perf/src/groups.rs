@@ -1,8 +1,8 @@
 //! What a group of processes does without a service: how long a layer takes, and how fast atomic broadcast is (thesis,
 //! chapter 5).
 //!
-//! All processes are threads of this program, with links over loopback: on one machine they would share its cores in
-//! any case. Each process is its group's thread and one of the application.
+//! All processes are threads of this program: on one machine they would share its cores in any case. Each process is its
+//! group's thread and one of the application. Their links are over loopback, or from [`Place`] to place.
 
 use bezant_core::auth::{Ed25519, SecretKey, Suite};
 use bezant_core::ids::ReplicaId;
@@ -16,7 +16,7 @@ use bezant_node::net::Channel;
 use bezant_node::replica::CpuTime;
 use bytes::Bytes;
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -97,8 +97,28 @@ pub struct Setting {
     pub style: Style,
     /// Whether links are encrypted; they are authenticated in any case.
     pub encrypted: bool,
+    /// Mbit/s that each process's link carries in each direction. `None`: loopback.
+    pub mbit: Option<u64>,
     /// What it does.
     pub work: Work,
+}
+
+/// Where a process runs.
+pub struct Place {
+    /// Its address there.
+    pub address: IpAddr,
+    /// Takes the calling thread there, and all threads that it starts from then on.
+    pub enter: Box<dyn Fn() -> io::Result<()> + Send + Sync>,
+}
+
+impl Place {
+    /// Does something there. What it makes stays there.
+    fn within<T: Send>(&self, act: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+        thread::scope(|scope| {
+            let inside = scope.spawn(|| (self.enter)().and_then(|()| act()));
+            inside.join().unwrap_or_else(|_| Err(io::Error::other("a process has panicked")))
+        })
+    }
 }
 
 /// What came of it.
@@ -176,14 +196,17 @@ impl Saboteur {
     }
 }
 
-/// Starts the processes of a group, but for those that are not there.
-fn start(setting: &Setting, counted: &Arc<Broadcasts>) -> io::Result<Vec<GroupHandle>> {
+/// Starts the processes of a group, but for those that are not there: each at its place, or all here.
+fn start(setting: &Setting, places: &[Place], counted: &Arc<Broadcasts>) -> io::Result<Vec<GroupHandle>> {
     let Setting { n, faultload, style, encrypted, .. } = *setting;
     let replicas = Replicas::of(n).map_err(|error| io::Error::other(error.to_string()))?;
     let faults = replicas.faults();
     let secret = |of: usize| SecretKey([of as u8 + 1; 32]);
-    let listeners: Vec<TcpListener> =
-        (0..n).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).collect::<io::Result<_>>()?;
+    let listen = |of: usize| match places.get(of) {
+        Some(place) => place.within(|| TcpListener::bind((place.address, 0))),
+        None => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)),
+    };
+    let listeners: Vec<TcpListener> = (0..n).map(listen).collect::<io::Result<_>>()?;
     let member = |(of, listener): (usize, &TcpListener)| Ok((listener.local_addr()?, Ed25519.public(&secret(of))));
     let members: Vec<_> = listeners.iter().enumerate().map(member).collect::<io::Result<_>>()?;
     let present = if faultload == Faultload::FailStop { n - faults } else { n };
@@ -205,20 +228,23 @@ fn start(setting: &Setting, counted: &Arc<Broadcasts>) -> io::Result<Vec<GroupHa
             witness,
             ..GroupSettings::new(members.clone(), faults, id, secret(me), listener)
         };
-        let group = GroupHandle::start(settings)?;
+        let group = match places.get(me) {
+            Some(place) => place.within(|| GroupHandle::start(settings))?,
+            None => GroupHandle::start(settings)?,
+        };
         group.set_patience(Some(PATIENCE));
         Ok(group)
     };
     listeners.into_iter().enumerate().take(present).map(one).collect()
 }
 
-/// Measures.
+/// Measures: each process at its place, or all here if there are no places.
 ///
 /// # Errors
 /// If the group cannot be started, or does not come to an end.
-pub fn measure(setting: &Setting) -> io::Result<Ran> {
+pub fn measure(setting: &Setting, places: &[Place]) -> io::Result<Ran> {
     let counted = Arc::new(Broadcasts::default());
-    let groups = start(setting, &counted)?;
+    let groups = start(setting, places, &counted)?;
     let turns = Turns { barrier: Barrier::new(groups.len()), end: AtomicU64::new(u64::MAX), counted: &counted };
     let act = |me: usize| match setting.work {
         Work::Calls(stage) => call_each(stage, me, &groups, &turns),
@@ -325,7 +351,7 @@ mod tests {
     use super::*;
 
     fn setting(faultload: Faultload, style: Style, work: Work) -> Setting {
-        Setting { n: 4, faultload, style, encrypted: false, work }
+        Setting { n: 4, faultload, style, encrypted: false, mbit: None, work }
     }
 
     #[test]
@@ -333,7 +359,7 @@ mod tests {
         for faultload in [Faultload::FailureFree, Faultload::FailStop, Faultload::Byzantine] {
             for style in [Style::Ours, Style::Thesis] {
                 let work = Work::Burst { messages: 12, bytes: 10 };
-                let ran = measure(&setting(faultload, style, work)).unwrap();
+                let ran = measure(&setting(faultload, style, work), &[]).unwrap();
                 assert!(ran.per_second > 0.0 && ran.agreement > 0.0 && ran.agreement < 1.0, "{faultload:?}: {ran:?}");
             }
         }
@@ -342,7 +368,7 @@ mod tests {
     #[test]
     fn every_layer_has_a_latency() {
         for stage in [Stage::Echo, Stage::Reliable, Stage::Binary, Stage::Multi, Stage::Vector, Stage::Atomic] {
-            let ran = measure(&setting(Faultload::FailureFree, Style::Thesis, Work::Calls(stage))).unwrap();
+            let ran = measure(&setting(Faultload::FailureFree, Style::Thesis, Work::Calls(stage)), &[]).unwrap();
             assert!(ran.latency > Duration::ZERO, "{stage:?}");
         }
     }

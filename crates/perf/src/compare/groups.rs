@@ -29,6 +29,16 @@ pub struct Cell {
 }
 
 impl Groups {
+    /// Processes of the greatest group.
+    pub fn processes_max(&self) -> usize {
+        self.cells.iter().map(|cell| cell.setting.n).max().unwrap_or(0)
+    }
+
+    /// Whether any of them is on links that have a rate.
+    pub fn has_links(&self) -> bool {
+        self.cells.iter().any(|cell| cell.setting.mbit.is_some())
+    }
+
     /// The places on the axis.
     pub fn places(&self) -> Vec<usize> {
         let mut places: Vec<usize> = self.cells.iter().map(|cell| cell.at).collect();
@@ -113,14 +123,16 @@ impl Results {
 
     /// Every measurement as a line of comma-separated values, and a head that names the columns.
     pub fn to_csv(&self) -> String {
-        let mut text = "round,name,at,n,faultload,style,encrypted,latency_us,per_second,cpu_us,agreement\n".to_owned();
+        let mut text =
+            "round,name,at,n,faultload,style,encrypted,mbit,latency_us,per_second,cpu_us,agreement\n".to_owned();
         for Measurement { round, cell: Cell { name, at, setting }, ran } in &self.measurements {
-            let Setting { n, faultload, style, encrypted, .. } = setting;
+            let Setting { n, faultload, style, encrypted, mbit, .. } = setting;
+            let mbit = mbit.map_or_else(String::new, |mbit| mbit.to_string());
             let name = csv::cell(name);
             let (latency, cpu) = (ran.latency.as_micros(), ran.cpu.as_nanos() as f64 / 1e3);
             let _ = writeln!(
                 text,
-                "{round},{name},{at},{n},{faultload:?},{style:?},{encrypted},{latency},{:.1},{cpu:.3},{:.4}",
+                "{round},{name},{at},{n},{faultload:?},{style:?},{encrypted},{mbit},{latency},{:.1},{cpu:.3},{:.4}",
                 ran.per_second, ran.agreement
             );
         }

@@ -72,11 +72,11 @@ impl Experiment {
     /// Replicas of its greatest cluster.
     pub fn replicas_max(&self) -> usize {
         let f = match &self.kind {
+            Kind::Groups(groups) => return groups.processes_max(),
             Kind::Sweep(sweep) => sweep.points.iter().map(|point| point.f).max().unwrap_or(0),
             Kind::Course(course) => course.f,
             Kind::Switching(switching) => switching.f,
             Kind::Attacks(attacks) => attacks.f,
-            Kind::Groups(_) => 0,
         };
         3 * usize::from(f) + 1
     }

@@ -16,7 +16,7 @@ use crate::load::Asked;
 use std::time::Duration;
 
 /// The names of [`all`].
-pub const NAMES: [&str; 43] = [
+pub const NAMES: [&str; 44] = [
     "figure-5",
     "table-2",
     "figure-8",
@@ -57,6 +57,7 @@ pub const NAMES: [&str; 43] = [
     "ritas-figure-5-4",
     "ritas-figure-5-5",
     "ritas-figure-5-11",
+    "ritas-links",
     "ritas-speed",
     "machine-down",
     "targets",
@@ -92,7 +93,9 @@ pub fn all() -> Vec<Experiment> {
 
 /// Whether an experiment makes sense in the network laboratory only.
 pub fn needs_network(name: &str) -> bool {
+    let has_links = |experiment: &Experiment| matches!(&experiment.kind, Kind::Groups(groups) if groups.has_links());
     ring_links::all().iter().any(|experiment| experiment.name == name)
+        || ritas::all().iter().any(|experiment| experiment.name == name && has_links(experiment))
 }
 
 /// PBFT is what the others are divided by.

@@ -21,6 +21,15 @@ const SIZES: [(&str, usize); 3] = [("n = 4", 4), ("n = 7", 7), ("n = 10", 10)];
 const FAULTLOADS: [(&str, Faultload); 3] =
     [("failure-free", Faultload::FailureFree), ("fail-stop", Faultload::FailStop), ("byzantine", Faultload::Byzantine)];
 const STYLES: [(&str, Style); 2] = [("ours", Style::Ours), ("the thesis' variant", Style::Thesis)];
+/// Links, by Mbit/s.
+const LINKS: [(&str, u64, Style); 6] = [
+    ("the thesis' variant, 1 Gbit/s", 1_000, Style::Thesis),
+    ("100 Mbit/s", 100, Style::Thesis),
+    ("10 Mbit/s", 10, Style::Thesis),
+    ("ours, 1 Gbit/s", 1_000, Style::Ours),
+    ("ours, 100 Mbit/s", 100, Style::Ours),
+    ("ours, 10 Mbit/s", 10, Style::Ours),
+];
 /// Messages of a burst.
 const BURSTS: [usize; 4] = [4, 40, 200, 1000];
 /// Bytes of a message, where nothing else is said.
@@ -34,12 +43,12 @@ pub(super) fn all() -> Vec<Experiment> {
     let faults = faults.map(|(name, (words, faultload))| bursts_by_size(name, words, faultload));
     let mut experiments = vec![table_5_1(), table_5_2()];
     experiments.extend(faults);
-    experiments.extend([figure_5_4(), figure_5_5(), figure_5_11(), speed()]);
+    experiments.extend([figure_5_4(), figure_5_5(), links(), figure_5_11(), speed()]);
     experiments
 }
 
 const fn setting(n: usize, faultload: Faultload, style: Style, work: Work) -> Setting {
-    Setting { n, faultload, style, encrypted: false, work }
+    Setting { n, faultload, style, encrypted: false, mbit: None, work }
 }
 
 fn experiment(name: &str, title: &str, protocols: &[&str], groups: Groups, claims: Vec<Claim>) -> Experiment {
@@ -171,11 +180,35 @@ fn figure_5_5() -> Experiment {
         claim("10 kB ÷ 100 bytes", "0.16", beside(10_000)),
     ];
     let title = "RITAS, Figures 5.5 to 5.8: sizes of messages, bursts of 400";
-    let experiment = experiment("ritas-figure-5-5", title, &STYLES.map(|(name, _)| name), groups, claims);
-    let differences = format!(
-        "{MACHINE} The thesis' links of 100 and 10 Mbit/s are left out, and so are Figures 5.9 and 5.10, which compare \
-         two generations of machines at 100 Mbit/s."
-    );
+    experiment("ritas-figure-5-5", title, &STYLES.map(|(name, _)| name), groups, claims)
+}
+
+/// The same on links that have a rate.
+fn links() -> Experiment {
+    let column = |(name, mbit, style)| {
+        let work = |bytes| Work::Burst { messages: 100, bytes };
+        let on_links =
+            move |bytes| Setting { mbit: Some(mbit), ..setting(4, Faultload::FailureFree, style, work(bytes)) };
+        [10, 100, 1_000, 10_000].map(|bytes| Cell { name, at: bytes, setting: on_links(bytes) })
+    };
+    let cells = LINKS.into_iter().flat_map(column).collect();
+    let groups = Groups { axis: "bytes of a message", quantities: BURST.to_vec(), cells };
+    let [fast, middle, slow] = [LINKS[0].0, LINKS[1].0, LINKS[2].0];
+    let beside = |one, other, bytes| Ours::Groups(Quantity::Throughput, (one, bytes), Some((other, bytes)));
+    let claims = vec![
+        claim("10 Mbit/s ÷ 1 Gbit/s, messages/s, 10 bytes, the thesis' variant", "0.62", beside(slow, fast, 10)),
+        claim("100 Mbit/s ÷ 1 Gbit/s, 100 bytes", "0.86", beside(middle, fast, 100)),
+        claim("10 Mbit/s ÷ 100 Mbit/s, 100 bytes", "0.38", beside(slow, middle, 100)),
+        claim("100 Mbit/s ÷ 1 Gbit/s, 1 kB", "0.55", beside(middle, fast, 1_000)),
+        claim("10 Mbit/s ÷ 100 Mbit/s, 1 kB", "0.10", beside(slow, middle, 1_000)),
+        claim("100 Mbit/s ÷ 1 Gbit/s, 10 kB", "0.30", beside(middle, fast, 10_000)),
+        claim("10 Mbit/s ÷ 100 Mbit/s, 10 kB", "0.10", beside(slow, middle, 10_000)),
+    ];
+    let title = "RITAS, Figures 5.5 to 5.8: links of 1 Gbit/s, 100 and 10 Mbit/s, bursts of 100";
+    let experiment = experiment("ritas-links", title, &LINKS.map(|(name, ..)| name), groups, claims);
+    let differences = "All processes are threads of one program on one machine, each in a network of its own with a \
+                       link to a switch. Figures 5.9 and 5.10 are left out: they compare two generations of machines."
+        .into();
     Experiment { differences, ..experiment }
 }
 

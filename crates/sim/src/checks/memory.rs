@@ -69,7 +69,8 @@ impl Memory {
         let entries_max = of_anything.into_iter().max().unwrap_or_default();
         let effects = entries_max + cluster.inherited_bound();
         // Of RITAS: the messages that were ordered in the window and a tombstone for each of its rounds, of which half
-        // may order nothing; what is heard of further messages; and of the rounds that are open three broadcasts of each replica, and its votes.
+        // may order nothing; what is heard of further messages; and of the rounds that are open three broadcasts of
+        // each replica, and its votes.
         let n = cluster.replicas.n() as u64;
         let ordered = 2 * cluster.window() * (n * WINDOW + 1);
         let on_their_way = n * HEARD;

@@ -118,7 +118,7 @@ impl Comparison<'_> {
             cells.reverse();
         }
         for cell in cells {
-            let outcome = bezant_perf::groups::measure(&cell.setting);
+            let outcome = self.bench.running.laboratory.measure_group(&cell.setting);
             let outcome = outcome.map_err(|error| Failure::failed(format!("the group came to no end: {error}.")));
             let told = |ran: &Ran| format!("{:.0} µs, {:.0}/s", ran.latency.as_secs_f64() * 1e6, ran.per_second);
             let Some(ran) = self.report(&format!("{}, {} {}", cell.name, cell.at, groups.axis), outcome, told) else {

@@ -18,11 +18,13 @@ use super::owner::Owner;
 use crate::failure::{Failure, Result};
 use bezant_core::cluster::Limits;
 use bezant_core::time::Duration;
-use bezant_node::config::Testnet;
+use bezant_node::config::{Address, Testnet};
 use bezant_perf::figures::Figures;
+use bezant_perf::groups::{self, Ran, Setting};
 use bezant_perf::laboratory::{Place, Setup, Snapshot};
 use bezant_perf::network::Network;
 use plan::{Lans, PAIRED_MAX, Plan, Rate};
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What the command line says about it.
@@ -168,6 +170,33 @@ impl Laboratory {
         let built = self.lock();
         let plan = built.as_ref().map(|built| built.plan.clone());
         plan.ok_or_else(|| Failure::usage("this takes a network of its own: add --netns."))
+    }
+
+    /// Measures a group, on links of this rate if it wants some.
+    pub(in super::super) fn measure_group(&self, setting: &Setting) -> io::Result<Ran> {
+        let places = setting.mbit.map_or_else(|| Ok(Vec::new()), |mbit| self.places(setting.n, mbit));
+        let places = places.map_err(|failure| io::Error::other(failure.to_string()))?;
+        groups::measure(setting, &places)
+    }
+
+    /// Where processes run, on links of so many Mbit/s.
+    fn places(&self, processes: usize, mbit: u64) -> Result<Vec<groups::Place>> {
+        let plan = self.plan()?;
+        let rate = Rate { bits_per_s: mbit * 1_000_000 };
+        for replica in 0..processes as u8 {
+            let scripts = plan.changed(replica, rate);
+            scripts.iter().try_for_each(|(namespace, script)| tools::batch("tc", Some(namespace), script))?;
+        }
+        if plan.lans == Lans::Peers {
+            return Err(Failure::usage("a process of a group has one address: leave out --lans peers."));
+        }
+        let place = |(replica, [among_replicas, ..]): (u8, [Address; 3])| {
+            let namespace = plan.replica(replica);
+            let enter = move || tools::enter(&namespace).map_err(|failure| io::Error::other(failure.to_string()));
+            let address = among_replicas.host.parse().expect("the plan has addresses of IPv4");
+            groups::Place { address, enter: Box::new(enter) }
+        };
+        Ok((0..processes as u8).zip(plan.addresses()).map(place).collect())
     }
 
     /// What is counted now; `None` outside of a laboratory.
