@@ -70,6 +70,28 @@ fn there_may_be_more_replicas_than_faults_need() {
 }
 
 #[test]
+fn a_common_coin_is_dealt_and_named() {
+    let scratch = Scratch::new();
+    let arguments = ["--protocol", "ritas", "--coin", "common", "--clients", "2", "--warmup", "0", "--seconds", "1"];
+    let outcome = run(bezant(&["bench", "--json", "--dir", &scratch.join("")]).args(arguments), "");
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let line: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!((&line["protocol"], &line["coin"]), (&"ritas".into(), &"common".into()));
+    assert!(line["ops"].as_u64().unwrap() > 0, "{line}");
+    for (arguments, why) in [
+        (&["bench", "--coin", "common"][..], "only ritas and backup(ritas) toss coins, and not pbft"),
+        (&["bench", "--protocol", "ritas", "--compare", "aliph", "--coin", "common"], "toss coins, and not aliph"),
+        (&["bench", "compare", "--protocols", "ritas,pbft:coin=common"], "toss coins, and not pbft"),
+        (&["bench", "--suite", "--coin", "local"], "cannot be used with"),
+        (&["bench", "--cluster", "none", "--coin", "common"], "cannot be used with"),
+    ] {
+        let outcome = run(&mut bezant(arguments), "");
+        assert_eq!(outcome.code, Some(2), "{outcome:?}");
+        assert!(outcome.stderr.contains(why) && outcome.stdout.is_empty(), "{outcome:?}");
+    }
+}
+
+#[test]
 fn clients_join_and_are_answered() {
     let scratch = Scratch::new();
     let arguments = ["--joined", "--clients", "3", "--outstanding", "2", "--warmup", "0", "--seconds", "1", "--json"];

@@ -4,6 +4,7 @@ use crate::load::Measured;
 use crate::network::Network;
 use crate::rounding::rounded;
 use crate::shares::Shares;
+use bezant_core::cluster::Coin;
 use bezant_node::config::Protocol;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -14,7 +15,7 @@ type Word = &'static str;
 
 /// Reads a word again that was once written.
 fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Word, D::Error> {
-    const WORDS: [Word; 12] = [
+    const WORDS: [Word; 15] = [
         "null",
         "null-mixed",
         "sql-insert",
@@ -27,11 +28,19 @@ fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Word, D::Error> {
         "mac",
         "hybrid",
         "signature",
+        "none",
+        "local",
+        "common",
     ];
     let text = String::deserialize(deserializer)?;
     let protocols = Protocol::ALL.iter().map(|protocol| protocol.name()).chain(["schedule"]);
     let known = protocols.chain(WORDS).find(|word| *word == text);
     known.ok_or_else(|| D::Error::custom(format!("\"{text}\" is not a word of benchmarks")))
+}
+
+/// What RITAS tossed where a line does not say it: lines did not while there was nothing else to measure.
+const fn only_coin() -> Word {
+    Coin::Local.label()
 }
 
 /// What was measured: a row's left half.
@@ -40,7 +49,8 @@ pub struct Settings {
     /// The protocol's name.
     #[serde(deserialize_with = "word")]
     pub protocol: Word,
-    /// What is asked: `null`, `null-mixed`, or `sql-insert`, `sql-read`, `sql-mixed`. Comes last in the JSON line.
+    /// What is asked: `null`, `null-mixed`, or `sql-insert`, `sql-read`, `sql-mixed`. Comes last in the JSON line, with
+    /// what was added after it.
     #[serde(skip)]
     pub workload: Word,
     /// Replicas.
@@ -64,9 +74,12 @@ pub struct Settings {
     /// `mac`, `hybrid` or `signature`.
     #[serde(deserialize_with = "word")]
     pub auth: Word,
-    /// Whether the clients joined, instead of being named by the cluster file. The very last in the JSON line.
+    /// Whether the clients joined, instead of being named by the cluster file.
     #[serde(skip)]
     pub joined: bool,
+    /// What replicas toss: `local` or `common`, or `none` if the protocol tosses nothing.
+    #[serde(skip)]
+    pub coin: Word,
 }
 
 impl Settings {
@@ -153,6 +166,9 @@ pub struct Figures {
     /// Operations in a request, on average: how long bundles were.
     #[serde(default)]
     pub operations_per_request: f64,
+    /// As in the settings.
+    #[serde(default = "only_coin", deserialize_with = "word")]
+    pub coin: Word,
     /// Processor time of each replica, user and system, per operation.
     #[serde(skip)]
     pub each_replica_cpu_us_per_op: Vec<f64>,
@@ -228,6 +244,7 @@ impl Figures {
         Self {
             workload: settings.workload,
             joined: settings.joined,
+            coin: settings.coin,
             settings,
             seconds: rounded(elapsed.as_secs_f64()),
             ops,
@@ -263,7 +280,7 @@ impl Figures {
     }
 
     /// The names of the fields, in the order of the JSON line.
-    pub const FIELDS: [&'static str; 29] = [
+    pub const FIELDS: [&'static str; 30] = [
         "protocol",
         "n",
         "f",
@@ -293,6 +310,7 @@ impl Figures {
         "workload",
         "joined",
         "operations_per_request",
+        "coin",
     ];
 
     /// The fields' values as text without quotes, in that order.
@@ -306,7 +324,7 @@ impl Figures {
     }
 
     /// The head of the table.
-    pub const HEAD: [&'static str; 19] = [
+    pub const HEAD: [&'static str; 20] = [
         "protocol",
         "n",
         "f",
@@ -315,6 +333,7 @@ impl Figures {
         "durability",
         "channel",
         "auth",
+        "coin",
         "op/s",
         "mean µs",
         "p50 µs",
@@ -343,6 +362,7 @@ impl Figures {
             s.durability.to_owned(),
             s.channel.to_owned(),
             s.auth.to_owned(),
+            s.coin.to_owned(),
             format!("{:.0}", self.ops_per_s),
             format!("{:.0}", self.mean_us),
             self.p50_us.to_string(),
@@ -403,12 +423,14 @@ mod tests {
             channel: "plain",
             auth: "mac",
             joined: false,
+            coin: "none",
         };
         let measured = Measured { elapsed: Duration::from_secs(1), ..Measured::default() };
         let figures = Figures::new(settings, &measured, &[], &[]);
         let text = figures.to_json();
         let names = text.split('"').skip(1).step_by(2);
-        let names: Vec<_> = names.filter(|name| !["pbft", "memory", "plain", "mac", "null"].contains(name)).collect();
+        let names: Vec<_> =
+            names.filter(|name| !["pbft", "memory", "plain", "mac", "null", "none"].contains(name)).collect();
         assert_eq!(names, Figures::FIELDS);
         assert_eq!(figures.values()[..4], ["pbft", "4", "1", "20"]);
         assert_eq!(figures.row().len(), Figures::HEAD.len());

@@ -58,6 +58,7 @@ fn insert(directory: &Path, rows: usize, seconds: Duration) -> rusqlite::Result<
         channel: "none",
         auth: "none",
         joined: false,
+        coin: "none",
     };
     Ok(Figures::new(settings, &measured, &[], &[]))
 }

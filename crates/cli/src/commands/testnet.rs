@@ -137,7 +137,7 @@ pub(crate) fn parse_protocol(text: &str) -> std::result::Result<Protocol, String
 
 /// What replicas toss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum CoinName {
+pub(crate) enum CoinName {
     /// Each its own coin
     #[default]
     Local,

@@ -39,6 +39,7 @@ impl Record {
         let Self { round, contender, for_f, mut figures, .. } = self;
         figures.settings.workload = figures.workload;
         figures.settings.joined = figures.joined;
+        figures.settings.coin = figures.coin;
         let settings = &figures.settings;
         let (request_bytes, reply_bytes) = (settings.request_bytes, settings.reply_bytes);
         let point = Point { f: for_f, clients: settings.clients, request_bytes, reply_bytes, variant: None };
@@ -232,6 +233,8 @@ mod tests {
         assert_eq!(read.iter().map(Record::to_line).collect::<Vec<_>>(), lines);
         assert!(read[0].figures.network.as_ref().is_some_and(|network| network.links.len() == 1));
         assert!(parse("{}").unwrap_err().starts_with("line 1: missing field"));
+        let (without, _) = lines[0].split_once(",\"coin\":\"none\"").unwrap();
+        assert_eq!(parse(&format!("{without}}}")).unwrap()[0].figures.coin, "local", "there was nothing else");
         let strange = lines[0].replace("\"plain\"", "\"plane\"");
         assert!(parse(&format!("\n{strange}")).unwrap_err().contains("line 2: \"plane\" is not a word"));
     }

@@ -25,6 +25,7 @@ fn measurement(&(round, protocol, clients, ops_per_s): &(usize, &'static str, us
         channel: "plain",
         auth: "mac",
         joined: false,
+        coin: "none",
     };
     let nothing = Measured { elapsed: Duration::from_secs(1), ..Measured::default() };
     let figures = Figures { ops_per_s, ..Figures::new(settings, &nothing, &[], &[]) };

@@ -50,8 +50,9 @@ pub(super) struct Arguments {
         conflicts_with_all = ["clients", "f", "request", "reply"])]
     pub(super) figure: Vec<String>,
     /// The protocols, with commas between them; the others are divided by the first. A schedule is in brackets, and
-    /// `:k=N` or `:k=N*2^i` says how many requests Backups answer; `:auth=NAME` how its clients prove who they are, and
-    /// `:joined` that they join first [default: those of the figure, or pbft,unreplicated]
+    /// `:k=N` or `:k=N*2^i` says how many requests Backups answer; `:coin=common` what ritas tosses, `:auth=NAME` how
+    /// its clients prove who they are, and `:joined` that they join first [default: those of the figure, or
+    /// pbft,unreplicated]
     #[arg(long, value_name = "LIST", value_parser = contender::parse_list)]
     pub(super) protocols: Option<Contenders>,
     /// How many clients, each with one request under way

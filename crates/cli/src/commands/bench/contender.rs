@@ -1,7 +1,7 @@
 //! Who is compared: a protocol, how long its Backups last where that is not as usual, and what its clients are like.
 
 use super::words::name;
-use crate::commands::testnet::{AuthName, parse_protocol};
+use crate::commands::testnet::{AuthName, CoinName, parse_protocol};
 use bezant_core::schedule::Quota;
 use bezant_node::config::Protocol;
 use clap::ValueEnum;
@@ -11,16 +11,19 @@ use std::fmt;
 const JOINED: &str = ":joined";
 /// What stands before the way in which its clients prove who they are.
 const AUTH: &str = ":auth=";
+/// What stands before what its replicas toss.
+const COIN: &str = ":coin=";
 /// What stands between the protocol and the quota.
 const QUOTA: &str = ":k=";
 /// What doubles: k of the i-th Backup is this times its minimum.
 const DOUBLING: &str = "2^i";
 
-/// A protocol, with the quota of its Backups unless that is the usual one, and its clients.
+/// A protocol, with the quota of its Backups unless that is the usual one, its coin and its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Contender {
     pub(super) protocol: Protocol,
     pub(super) quota: Option<Quota>,
+    pub(super) coin: CoinName,
     /// As all others', if not given.
     pub(super) auth: Option<AuthName>,
     /// Whether its clients join, instead of being named by the cluster file.
@@ -29,7 +32,7 @@ pub(super) struct Contender {
 
 impl From<Protocol> for Contender {
     fn from(protocol: Protocol) -> Self {
-        Self { protocol, quota: None, auth: None, joined: false }
+        Self { protocol, quota: None, coin: CoinName::default(), auth: None, joined: false }
     }
 }
 
@@ -46,6 +49,9 @@ impl fmt::Display for Contender {
             Some(Quota::Exponential { minimum: 1 }) => write!(f, "{QUOTA}{DOUBLING}")?,
             Some(Quota::Exponential { minimum }) => write!(f, "{QUOTA}{minimum}*{DOUBLING}")?,
         }
+        if self.coin != CoinName::default() {
+            write!(f, "{COIN}{}", name(self.coin))?;
+        }
         if let Some(auth) = self.auth {
             write!(f, "{AUTH}{}", name(auth))?;
         }
@@ -54,6 +60,14 @@ impl fmt::Display for Contender {
 }
 
 impl Contender {
+    /// The same, with that coin.
+    pub(super) fn tossing(self, coin: CoinName) -> Result<Self, String> {
+        if coin == CoinName::Common && !self.protocol.tosses_coins() {
+            return Err(format!("only ritas and backup(ritas) toss coins, and not {}", self.protocol));
+        }
+        Ok(Self { coin, ..self })
+    }
+
     /// The same, with clients that join.
     pub(super) fn joined(self) -> Result<Self, String> {
         if !self.protocol.is_one_order() {
@@ -63,14 +77,17 @@ impl Contender {
     }
 }
 
-/// A name or a schedule, in brackets or not, and perhaps `:k=N`, `:k=2^i` or `:k=N*2^i`; then perhaps `:auth=` and how
-/// clients prove who they are, and `:joined`, in this order.
+/// A name or a schedule, in brackets or not, and perhaps `:k=N`, `:k=2^i` or `:k=N*2^i`; then perhaps `:coin=` and what
+/// replicas toss, `:auth=` and how clients prove who they are, and `:joined`, in this order.
 pub(super) fn parse(text: &str) -> Result<Contender, String> {
     if let Some(text) = text.strip_suffix(JOINED) {
         return parse(text)?.joined();
     }
     if let Some((text, auth)) = text.rsplit_once(AUTH) {
         return Ok(Contender { auth: Some(AuthName::from_str(auth, false)?), ..parse(text)? });
+    }
+    if let Some((text, coin)) = text.rsplit_once(COIN) {
+        return parse(text)?.tossing(CoinName::from_str(coin, false)?);
     }
     let (protocol, quota) = match text.rsplit_once(QUOTA) {
         Some((protocol, quota)) => (protocol, Some(parse_quota(quota)?)),
@@ -123,9 +140,9 @@ mod tests {
     #[test]
     fn what_is_shown_can_be_typed() {
         let text = "pbft,[zlight, chain, backup(pbft)],aliph:k=1,aliph:k=2^i,[chain, backup(pbft)]:k=256*2^i,\
-            pbft:auth=signature:joined,aliph:k=1:auth=mac";
+            pbft:auth=signature:joined,aliph:k=1:auth=mac,ritas:coin=common:auth=mac";
         let Contenders(list) = parse_list(text).unwrap();
-        assert_eq!(list.len(), 7);
+        assert_eq!(list.len(), 8);
         assert_eq!(list.iter().map(ToString::to_string).collect::<Vec<_>>().join(","), text);
         assert_eq!(list[2], Contender { quota: Some(Quota::Fixed(1)), ..Protocol::Aliph.into() });
         assert_eq!(list[3].quota, Some(Quota::Exponential { minimum: 1 }));
@@ -140,6 +157,8 @@ mod tests {
             assert!(parse(&format!("aliph:k={quota}")).is_err(), "{quota}");
         }
         assert!(parse("pbft:auth=password").is_err());
+        assert!(parse("ritas:coin=edge").is_err());
+        assert!(parse("pbft:coin=common").unwrap_err().contains("only ritas"));
         assert!(parse("aliph:joined").unwrap_err().contains("under pbft and aardvark only"));
         assert!(parse("[quorum, chain]").unwrap_err().contains("backup(pbft)"));
     }

@@ -112,7 +112,7 @@ impl Subject {
     }
 
     /// As the figures name it: what the cluster's file says, and the rest.
-    const fn settings(&self, config: &ClusterConfig, n: usize) -> Settings {
+    fn settings(&self, config: &ClusterConfig, n: usize) -> Settings {
         Settings {
             protocol: config.protocol.name(),
             workload: self.asked.name(),
@@ -136,6 +136,7 @@ impl Subject {
                 ClientAuth::Hybrid => "hybrid",
                 ClientAuth::Signature => "signature",
             },
+            coin: if config.protocol.tosses_coins() { config.coin.label() } else { "none" },
         }
     }
 }
@@ -255,6 +256,7 @@ impl Bench {
             name: "bench".to_owned(),
             protocol: subject.contender.protocol,
             quota: subject.contender.quota,
+            coin: subject.contender.coin.into(),
             client_auth: subject.auth.into(),
             channel: subject.channel.into(),
             durability: subject.durability.into(),

@@ -22,7 +22,7 @@ mod switch;
 mod words;
 mod writing;
 
-use super::testnet::{AuthName, ChannelName, DurabilityName, parse_protocol};
+use super::testnet::{AuthName, ChannelName, CoinName, DurabilityName, parse_protocol};
 use crate::failure::{Failure, Result};
 use crate::{files, output, quit, served};
 use bezant_core::message::bundle::BUNDLE_OPERATIONS_MAX;
@@ -109,6 +109,9 @@ pub(crate) struct Arguments {
     /// How clients prove who they are
     #[arg(long, value_enum, default_value_t)]
     auth: AuthName,
+    /// What ritas and backup(ritas) toss where replicas do not agree
+    #[arg(long, value_enum, default_value_t)]
+    coin: CoinName,
     /// Let the clients join first, each with a key of its own and on a thread of its own, instead of being named by
     /// the cluster's file; under pbft, and with requests that are signed
     #[arg(long)]
@@ -120,13 +123,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", value_parser = parse_protocol)]
     compare: Option<Protocol>,
     /// Measure every row of the published table instead, in turns with `unreplicated`
-    #[arg(long, conflicts_with_all = ["cluster", "compare", "joined", "protocol"])]
+    #[arg(long, conflicts_with_all = ["cluster", "coin", "compare", "joined", "protocol"])]
     suite: bool,
     /// Measure this running cluster instead of one that is started for it; its service must be `null`, or what
     /// --service or --operation say
     #[arg(long, value_name = "FILE")]
     #[arg(conflicts_with_all = ["compare", "protocol", "f", "replicas", "channel", "auth"])]
-    #[arg(conflicts_with_all = ["netns", "cpu_share", "lie"])]
+    #[arg(conflicts_with_all = ["coin", "netns", "cpu_share", "lie"])]
     cluster: Option<PathBuf>,
     /// Have that cluster execute this operation of whatever service it has, in hexadecimal; several are taken in turn
     #[arg(long, value_name = "HEX", requires = "cluster", value_parser = operation)]
@@ -293,9 +296,13 @@ fn check(arguments: &Arguments, subjects: &[Subject]) -> Result {
 
 /// What is to be measured in each round.
 fn subjects(arguments: &Arguments) -> Result<Vec<Subject>> {
-    let contender = |protocol: Protocol| match arguments.joined {
-        true => Contender::from(protocol).joined().map_err(|why| Failure::usage(format!("--joined: {why}."))),
-        false => Ok(protocol.into()),
+    let contender = |protocol: Protocol| {
+        let refused = |option: &str, why: String| Failure::usage(format!("--{option}: {why}."));
+        let contender = Contender::from(protocol).tossing(arguments.coin).map_err(|why| refused("coin", why))?;
+        match arguments.joined {
+            true => contender.joined().map_err(|why| refused("joined", why)),
+            false => Ok(contender),
+        }
     };
     let longest = arguments.operation.iter().map(Bytes::len).max();
     let one = Subject {
