@@ -56,6 +56,7 @@ impl Host {
     pub(super) fn new(settings: GroupSettings) -> io::Result<(Self, Arc<Shared>)> {
         let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
         let (replicas, keyring) = (settings.replicas().map_err(invalid)?, settings.keyring().map_err(invalid)?);
+        let (coin, tossed) = (settings.common_coin(&keyring), settings.tossed());
         let places: Places = settings.members.iter().map(|(address, _)| *address).collect();
         let mut hub = Hub::new(HubOptions::new(keyring.clone(), settings.channel))?;
         hub.listen(settings.listener, Port::Replicas)?;
@@ -67,8 +68,8 @@ impl Host {
             me: settings.me,
             epoch: settings.epoch,
             secret: Digest(secret),
-            coin: None,
-            variant: Variant { repeats: settings.repeats, ..Variant::default() },
+            coin,
+            variant: Variant { repeats: settings.repeats, coin: tossed, ..Variant::default() },
             bundles: settings.bundles,
             interval: Duration(settings.interval.as_micros() as u64),
             history_bytes_max: settings.history_bytes_max,

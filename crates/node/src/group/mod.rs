@@ -27,7 +27,7 @@ use bezant_core::protocols::ritas::vector_consensus::share_bytes_max;
 use bytes::Bytes;
 use inbox::{Inbox, Number, Shared};
 pub use inbox::{Ordered, Problem};
-pub use settings::{GroupSettings, SettingsError, Witness};
+pub use settings::{DealtCoin, GroupSettings, SettingsError, Witness};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;

@@ -1,11 +1,14 @@
 //! Real links on loopback.
 
 use super::*;
+use crate::coin;
 use crate::net::Channel;
 use bezant_core::auth::{Ed25519, SecretKey, Suite};
 use bezant_core::ids::PublicKey;
-use bezant_core::protocols::ritas::message::{VALUE_BYTES_MAX, Value};
+use bezant_core::protocols::ritas::group::{GroupMessage, Speech};
+use bezant_core::protocols::ritas::message::{Statement, VALUE_BYTES_MAX, Value};
 use bezant_core::protocols::ritas::vector_consensus::Vector;
+use bezant_core::replicas::Replicas;
 use bezant_core::wire::Wire;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
@@ -22,6 +25,16 @@ fn settings(n: usize, epochs: &[u64]) -> Vec<GroupSettings> {
         GroupSettings { epoch: epochs[me % epochs.len()], channel: Channel::Plain, interval, ..settings }
     };
     listeners.into_iter().enumerate().map(of).collect()
+}
+
+/// The same settings with keys for a common coin.
+fn dealt(mut settings: Vec<GroupSettings>) -> Vec<GroupSettings> {
+    let dealt = coin::deal(&Replicas::of(settings.len()).unwrap()).unwrap();
+    let keys: Vec<_> = dealt.iter().map(|(_, key)| *key).collect();
+    for (settings, (secret, _)) in settings.iter_mut().zip(dealt) {
+        settings.coin = Some(DealtCoin { secret, keys: keys.clone() });
+    }
+    settings
 }
 
 fn text(text: &str) -> Bytes {
@@ -63,6 +76,65 @@ fn four_processes_broadcast_and_agree() {
     assert_eq!(groups[0].reliable_receive(ReplicaId(4), 0), Err(Problem::NoMember));
     let long = Bytes::from(vec![0; MESSAGE_BYTES_MAX + 1]);
     assert_eq!(groups[0].order(long), Err(Problem::TooLong));
+}
+
+/// All of them propose what the first round's coin, which is no toss, does not show: so one is tossed.
+#[test]
+fn four_processes_toss_a_common_coin() {
+    let mut settings = dealt(settings(4, &[1]));
+    let (told, shares) = std::sync::mpsc::channel();
+    for settings in &mut settings {
+        let told = told.clone();
+        settings.witness = Witness::new(move |message: &mut GroupMessage| {
+            let Speech::Said(statements) = &message.speech else { return };
+            let shares = statements.0.iter().filter(|said| matches!(said.statement, Statement::Share(_)));
+            shares.for_each(|_| told.send(()).unwrap());
+        });
+    }
+    let groups: Vec<GroupHandle> = settings.into_iter().map(|it| GroupHandle::start(it).unwrap()).collect();
+    groups.iter().for_each(|group| group.set_patience(Some(Duration::from_secs(20))));
+    let found = each(&groups, |me, group| {
+        assert_eq!(group.agree_on_bit(0, false), Ok(false));
+        assert_eq!(group.agree(0, text("the same")), Ok(Some(text("the same"))));
+        let bits: Vec<_> = (1..9).map(|number| group.agree_on_bit(number, me % 2 == 0).unwrap()).collect();
+        (0..10).for_each(|_| group.order(text(&format!("of {me}"))).unwrap());
+        let ordered: Vec<Ordered> = (0..40).map(|_| group.next_ordered().unwrap()).collect();
+        (bits, ordered)
+    });
+    assert!(found.iter().all(|it| *it == found[0]));
+    assert!(shares.try_recv().is_ok(), "somebody has tossed it");
+}
+
+/// What is said with one coin means nothing with another.
+#[test]
+fn a_coin_is_of_one_run_and_of_one_dealing() {
+    let [one, other] = [dealt(settings(4, &[1])), dealt(settings(4, &[1]))];
+    let later = GroupSettings { coin: one[0].coin.clone(), ..settings(4, &[2]).remove(0) };
+    let coin = |of: &GroupSettings| of.common_coin(&of.keyring().unwrap()).unwrap();
+    let share = coin(&one[1]).share(b"a toss");
+    assert!(coin(&one[0]).verify(ReplicaId(1), b"a toss", &share));
+    assert!(!coin(&later).verify(ReplicaId(1), b"a toss", &share), "another epoch");
+    assert!(!coin(&other[0]).verify(ReplicaId(1), b"a toss", &share), "other keys");
+    let [with, other] = [&one[0], &other[0]].map(|it| it.keyring().unwrap().cluster());
+    let without = settings(4, &[1])[0].keyring().unwrap().cluster();
+    assert!(with != without && with != other, "they do not hear each other");
+}
+
+#[test]
+fn a_coin_that_was_dealt_to_others_is_refused() {
+    let [mut one, other] = [dealt(settings(4, &[1])), dealt(settings(4, &[1]))];
+    let [mine, theirs] = [&one[0], &one[1]].map(|it| it.coin.clone().unwrap());
+    let mut mixed = mine.clone();
+    mixed.keys[3] = other[3].coin.as_ref().unwrap().keys[3];
+    let few = DealtCoin { keys: mine.keys[..3].to_vec(), ..mine };
+    let mut settings = one.remove(0);
+    for coin in [theirs, mixed, few] {
+        settings.coin = Some(coin);
+        assert_eq!(settings.keyring().err(), Some(SettingsError::Coin(ReplicaId(0))));
+    }
+    let error = GroupHandle::start(settings).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    assert!(error.to_string().contains("common coins of process 0"), "{error}");
 }
 
 /// Who is of another run is no member; and a call that cannot be answered says why.
