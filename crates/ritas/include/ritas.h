@@ -9,6 +9,8 @@
  * - Any number of threads may use a context. When it is destroyed, calls that wait fail with RITAS_CLOSED; so does
  *   every later call with it, for contexts are numbers that are never given twice. No function may be called in a
  *   signal handler, and no context be used in a process that was forked after ritas_init.
+ * - The thesis has local coins only. Processes may toss a common one, whose keys somebody deals: ritas_coin_deal and
+ *   ritas_set_coin. Then agreement takes a few rounds, whatever the network does. Shares of a coin are signatures.
  * - A multi-valued consensus that decides ⊥ says so: RITAS_BOTTOM.
  * - A buffer that is too short loses nothing: RITAS_TOO_SHORT. Call again with ritas_needed() bytes.
  * - Calls may have a time-out. One that has passed loses nothing either: call again, with the same identifier, and
@@ -37,6 +39,9 @@ extern "C" {
 
 /* Bytes of a key, secret or public. */
 #define RITAS_KEY_SIZE 32
+
+/* Bytes of a public key for common coins. Secrets have as many as those of other keys. */
+#define RITAS_COIN_KEY_SIZE 96
 
 /* Bytes of the longest message that ritas_init may write, with the zero at its end. */
 #define RITAS_ERRBUF_SIZE 256
@@ -120,6 +125,14 @@ enum ritas_code {
  * may see it; the public one is for ritas_proc_add_ipv4 and ritas_proc_add_ipv6 of all. Returns 1. */
 int ritas_keygen(uint8_t secret[RITAS_KEY_SIZE], uint8_t public_key[RITAS_KEY_SIZE]);
 
+/* Deals a common coin to a group of n processes, of which f may be faulty, from the system's randomness. Writes n
+ * secrets of RITAS_KEY_SIZE bytes, one after the other, by the number of their process: each is for ritas_set_coin of
+ * that one, and nobody else may see it. Writes n public keys of RITAS_COIN_KEY_SIZE bytes: all are for ritas_set_coin
+ * of all. Whoever deals foresees every coin, and so does whoever sees f + 1 of the secrets. Who decides besides when
+ * messages arrive can then keep agreement from ending, but not make it wrong. So overwrite the secrets when they are
+ * where they belong. Returns 1. */
+int ritas_coin_deal(size_t n, size_t f, uint8_t *secrets, uint8_t *public_keys);
+
 /* Makes a context for process pid of a group of n processes, of which f may be faulty. Processes have the numbers 0 to
  * n - 1. It listens to this port on all addresses of the machine; if port is 0, to one that the system chooses.
  * Returns a null pointer if it fails, and writes why into errbuf, with a zero at its end; errbuf may be null. */
@@ -145,6 +158,16 @@ int ritas_set_epoch(ritas_t *ctx, uint64_t epoch);
 /* Says what links run over, RITAS_TLS or RITAS_PLAIN: RITAS_TLS if it is not said. All processes have the same. Only
  * before communication begins. Returns 1. */
 int ritas_set_channel(ritas_t *ctx, int channel);
+
+/* Has this process toss the common coin that ritas_coin_deal has dealt to its group: with its own secret, and with the
+ * public keys of all n processes, one after the other, which are public_keys_s bytes. All processes of a group have
+ * keys of one dealing, or none has any: who has others is not heard. They are good for every epoch. Only before
+ * communication begins. Returns 1. */
+int ritas_set_coin(
+    ritas_t *ctx,
+    const uint8_t secret[RITAS_KEY_SIZE],
+    const uint8_t *public_keys,
+    size_t public_keys_s);
 
 /* Says how long calls that begin from now on may wait, in milliseconds; 0 means for ever, as if it is not said.
  * Returns 1. */

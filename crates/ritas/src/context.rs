@@ -1,10 +1,11 @@
 //! A process of a group, before it communicates and after that.
 
 use crate::outcome::{Code, Failure};
-use bezant_core::auth::{Ed25519, SecretKey, Suite};
+use bezant_core::auth::{CoinKey, Ed25519, SecretKey, Suite};
 use bezant_core::ids::{PublicKey, ReplicaId};
 use bezant_core::replicas::Replicas;
-use bezant_node::group::{GroupHandle, GroupSettings};
+use bezant_node::coin;
+use bezant_node::group::{DealtCoin, GroupHandle, GroupSettings};
 use bezant_node::net::Channel;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::process;
@@ -14,7 +15,7 @@ use std::time::Duration;
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Context {
-    f: usize,
+    replicas: Replicas,
     me: ReplicaId,
     /// The port that it listens to.
     pub(crate) port: u16,
@@ -38,6 +39,7 @@ pub(crate) struct Setup {
     listener: TcpListener,
     pub(crate) epoch: u64,
     pub(crate) channel: Channel,
+    coin: Option<DealtCoin>,
     patience: Option<Duration>,
 }
 
@@ -47,6 +49,15 @@ pub(crate) fn key_pair() -> Result<(SecretKey, PublicKey), Failure> {
     getrandom::fill(&mut secret.0).map_err(|error| Failure::new(Code::System, error.to_string()))?;
     let public = Ed25519.public(&secret);
     Ok((secret, public))
+}
+
+fn replicas(n: usize, f: usize) -> Result<Replicas, Failure> {
+    Replicas::new(n, f).map_err(|error| Failure::invalid(&error.to_string()))
+}
+
+/// New keys for common coins, from the system's randomness: by process, its secret and its public key.
+pub(crate) fn dealt(n: usize, f: usize) -> Result<Vec<(SecretKey, CoinKey)>, Failure> {
+    coin::deal(&replicas(n, f)?).map_err(|error| Failure::new(Code::System, error.to_string()))
 }
 
 /// Listens on all addresses of the machine, of both versions if it has both.
@@ -60,13 +71,13 @@ fn listen(port: u16) -> Result<(TcpListener, u16), Failure> {
 
 impl Context {
     pub(crate) fn new(me: usize, n: usize, f: usize, port: u16, secret: SecretKey) -> Result<Self, Failure> {
-        Replicas::new(n, f).map_err(|error| Failure::invalid(&error.to_string()))?;
+        let replicas = replicas(n, f)?;
         let me = u8::try_from(me).ok().filter(|me| usize::from(*me) < n).map(ReplicaId);
         let me = me.ok_or_else(|| Failure::new(Code::NoMember, "the group has no process of this number"))?;
         let (listener, port) = listen(port)?;
         let (members, channel) = (vec![None; n], Channel::Tls);
-        let setup = Setup { members, secret, listener, epoch: 0, channel, patience: None };
-        Ok(Self { f, me, port, process: process::id(), state: Mutex::new(State::Before(setup)) })
+        let setup = Setup { members, secret, listener, epoch: 0, channel, coin: None, patience: None };
+        Ok(Self { replicas, me, port, process: process::id(), state: Mutex::new(State::Before(setup)) })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -105,6 +116,16 @@ impl Context {
         added
     }
 
+    /// What it tosses with all others: its secret, and the keys of all, one after the other.
+    pub(crate) fn set_coin(&self, secret: SecretKey, keys: &[u8]) -> Result<(), Failure> {
+        let (keys, rest) = keys.as_chunks();
+        let coin = DealtCoin { secret, keys: keys.iter().copied().map(CoinKey).collect() };
+        if !rest.is_empty() || !coin.belongs_to(&self.replicas, self.me) {
+            return Err(Failure::invalid("the secret is not this process's own, or the keys were not dealt together"));
+        }
+        self.set(|setup| setup.coin = Some(coin))
+    }
+
     /// How long calls may take from now on.
     pub(crate) fn set_patience(&self, patience: Option<Duration>) -> Result<(), Failure> {
         match &mut *self.lock() {
@@ -136,8 +157,10 @@ impl Context {
         let system = |error: std::io::Error| Failure::new(Code::System, error.to_string());
         let members = setup.members.iter().flatten().copied().collect();
         let listener = setup.listener.try_clone().map_err(system)?;
-        let settings = GroupSettings::new(members, self.f, self.me, setup.secret.clone(), listener);
-        let settings = GroupSettings { epoch: setup.epoch, channel: setup.channel, ..settings };
+        let f = self.replicas.faults();
+        let settings = GroupSettings::new(members, f, self.me, setup.secret.clone(), listener);
+        let coin = setup.coin.clone();
+        let settings = GroupSettings { epoch: setup.epoch, channel: setup.channel, coin, ..settings };
         let group = GroupHandle::start(settings).map_err(|error| match error.kind() {
             std::io::ErrorKind::InvalidInput => Failure::invalid("one of the public keys is none"),
             _ => system(error),

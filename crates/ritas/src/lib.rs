@@ -6,13 +6,14 @@
 //! | file | what |
 //! |---|---|
 //! | `lib.rs` | the functions: bytes of C become values of Rust, and nothing else happens |
+//! | `given.rs` | how they do: what a caller's pointers point to |
 //! | `types.rs` | what crosses the boundary |
 //! | `contexts.rs` | the contexts that there are, by number |
 //! | `context.rs` | a process of a group, before it communicates and after that |
 //! | `vector.rs` | a decision vector in a buffer |
 //! | `outcome.rs` | how a call ended |
 //!
-//! This is the only file with unsafe code. What it relies on: pointers that a caller gives are null or point to as
+//! Only the first two have unsafe code. What it relies on: pointers that a caller gives are null or point to as
 //! much as the caller says, for as long as the call takes. A context is never read through its pointer, which is a
 //! number. No panic crosses: one inside of a call becomes [`Code::Internal`].
 //!
@@ -29,6 +30,8 @@
 //! - Any number of threads may use a context. When it is destroyed, calls that wait fail with RITAS_CLOSED; so does
 //!   every later call with it, for contexts are numbers that are never given twice. No function may be called in a
 //!   signal handler, and no context be used in a process that was forked after ritas_init.
+//! - The thesis has local coins only. Processes may toss a common one, whose keys somebody deals: ritas_coin_deal and
+//!   ritas_set_coin. Then agreement takes a few rounds, whatever the network does. Shares of a coin are signatures.
 //! - A multi-valued consensus that decides ⊥ says so: RITAS_BOTTOM.
 //! - A buffer that is too short loses nothing: RITAS_TOO_SHORT. Call again with ritas_needed() bytes.
 //! - Calls may have a time-out. One that has passed loses nothing either: call again, with the same identifier, and
@@ -50,6 +53,7 @@
 
 mod context;
 mod contexts;
+mod given;
 mod outcome;
 mod types;
 mod vector;
@@ -57,19 +61,18 @@ mod vector;
 pub use outcome::Code;
 pub use types::*;
 
-use bezant_core::auth::SecretKey;
+use bezant_core::auth::{CoinKey, SecretKey};
 use bezant_core::ids::{PublicKey, ReplicaId};
 use bezant_core::protocols::ritas::group::MESSAGE_BYTES_MAX;
 use bezant_core::replicas::REPLICAS_MAX;
 use bezant_node::group::{GroupHandle, Ordered};
 use bezant_node::net::Channel;
-use bytes::Bytes;
 use context::{Context, Setup};
+use given::{Buffer, address, key, message, tell};
 use outcome::Failure;
 use std::ffi::{CStr, c_char, c_int};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -79,6 +82,7 @@ use std::time::Duration;
 struct Page;
 
 const _: () = assert!(RITAS_MESSAGE_MAX == MESSAGE_BYTES_MAX && RITAS_PROCESSES_MAX == REPLICAS_MAX);
+const _: () = assert!(RITAS_COIN_KEY_SIZE == CoinKey::BYTES);
 
 /// Carries out a call, whatever happens in it, and remembers how it ended.
 fn call(work: impl FnOnce() -> Result<isize, Failure>) -> isize {
@@ -105,77 +109,6 @@ fn member(pid: usize) -> Result<ReplicaId, Failure> {
     u8::try_from(pid).map(ReplicaId).map_err(|_| missing())
 }
 
-/// What a caller's pointer points to, for a message.
-///
-/// # Safety
-/// The pointer is null or points to so many bytes that nobody changes during the call.
-unsafe fn message(data: *const u8, length: usize) -> Result<Bytes, Failure> {
-    match (data.is_null(), length) {
-        (_, 0) => Ok(Bytes::new()),
-        (true, _) => Err(Failure::invalid("a null pointer with a length")),
-        (false, _) if length > MESSAGE_BYTES_MAX => Err(Failure::new(Code::TooLong, "the value is too long")),
-        // SAFETY: as the caller of this function promises.
-        (false, _) => Ok(Bytes::copy_from_slice(unsafe { std::slice::from_raw_parts(data, length) })),
-    }
-}
-
-/// Where a result goes.
-struct Buffer {
-    data: *mut u8,
-    room: usize,
-}
-
-impl Buffer {
-    /// Of what a caller says. Nothing is written yet.
-    fn new(data: *mut u8, room: usize) -> Result<Self, Failure> {
-        if data.is_null() && room > 0 {
-            return Err(Failure::invalid("a null pointer with a length"));
-        }
-        Ok(Self { data, room })
-    }
-
-    /// How many bytes were written.
-    ///
-    /// # Safety
-    /// The pointer is null or points to `room` bytes that may be written.
-    unsafe fn fill(&self, bytes: &[u8]) -> isize {
-        assert!(bytes.len() <= self.room, "what is too long was not taken");
-        if !bytes.is_empty() {
-            // SAFETY: there is room, so that the pointer is not null; the caller promises the rest.
-            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.data, bytes.len()) };
-        }
-        bytes.len() as isize
-    }
-}
-
-/// # Safety
-/// Null, or a key's bytes.
-unsafe fn key(given: *const [u8; RITAS_KEY_SIZE]) -> Result<[u8; RITAS_KEY_SIZE], Failure> {
-    // SAFETY: as the caller promises.
-    unsafe { given.as_ref() }.copied().ok_or_else(|| Failure::invalid("a null pointer in place of a key"))
-}
-
-/// # Safety
-/// Null, or a text with a zero at its end.
-unsafe fn address<T: FromStr>(given: *const c_char) -> Result<T, Failure> {
-    if given.is_null() {
-        return Err(Failure::invalid("a null pointer in place of an address"));
-    }
-    // SAFETY: not null, and the caller promises that it ends with a zero.
-    let text = unsafe { CStr::from_ptr(given) }.to_str().ok();
-    text.and_then(|text| text.parse().ok()).ok_or_else(|| Failure::invalid("this is no address of this kind"))
-}
-
-/// # Safety
-/// Null, or as many bytes as [`RITAS_ERRBUF_SIZE`] says.
-unsafe fn tell(errbuf: *mut [c_char; RITAS_ERRBUF_SIZE], text: &str) {
-    // SAFETY: as the caller promises.
-    let Some(errbuf) = (unsafe { errbuf.as_mut() }) else { return };
-    let end = (0..RITAS_ERRBUF_SIZE).rfind(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    let bytes = text.as_bytes()[..end.min(text.len())].iter().chain([&0]);
-    errbuf.iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte as c_char);
-}
-
 /// Makes a key pair from the system's randomness. The secret half is for ritas_init of one process, and nobody else
 /// may see it; the public one is for ritas_proc_add_ipv4 and ritas_proc_add_ipv6 of all. Returns 1.
 ///
@@ -195,6 +128,32 @@ pub unsafe extern "C" fn ritas_keygen(
         unsafe {
             secret.write(made.0);
             public_key.write(public.0);
+        }
+        Ok(())
+    })
+}
+
+/// Deals a common coin to a group of n processes, of which f may be faulty, from the system's randomness. Writes n
+/// secrets of RITAS_KEY_SIZE bytes, one after the other, by the number of their process: each is for ritas_set_coin of
+/// that one, and nobody else may see it. Writes n public keys of RITAS_COIN_KEY_SIZE bytes: all are for ritas_set_coin
+/// of all. Whoever deals foresees every coin, and so does whoever sees f + 1 of the secrets. Who decides besides when
+/// messages arrive can then keep agreement from ending, but not make it wrong. So overwrite the secrets when they are
+/// where they belong. Returns 1.
+///
+/// # Safety
+/// Pointers are null or point to n secrets and to n public keys, which may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ritas_coin_deal(n: usize, f: usize, secrets: *mut u8, public_keys: *mut u8) -> c_int {
+    act(|| {
+        if secrets.is_null() || public_keys.is_null() {
+            return Err(Failure::invalid("a null pointer in place of keys"));
+        }
+        for (pid, (secret, key)) in context::dealt(n, f)?.into_iter().enumerate() {
+            // SAFETY: not null, there are n of them, and the caller promises that so many may be written.
+            unsafe {
+                secrets.cast::<[u8; RITAS_KEY_SIZE]>().add(pid).write(secret.0);
+                public_keys.cast::<[u8; RITAS_COIN_KEY_SIZE]>().add(pid).write(key.0);
+            }
         }
         Ok(())
     })
@@ -261,6 +220,27 @@ pub extern "C" fn ritas_set_channel(ctx: *mut Ritas, channel: c_int) -> c_int {
             _ => return Err(Failure::invalid("there is no such channel")),
         };
         context(ctx)?.set(|setup: &mut Setup| setup.channel = channel)
+    })
+}
+
+/// Has this process toss the common coin that ritas_coin_deal has dealt to its group: with its own secret, and with the
+/// public keys of all n processes, one after the other, which are public_keys_s bytes. All processes of a group have
+/// keys of one dealing, or none has any: who has others is not heard. They are good for every epoch. Only before
+/// communication begins. Returns 1.
+///
+/// # Safety
+/// `secret` is null or a secret's bytes; `public_keys` is null or has `public_keys_s` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ritas_set_coin(
+    ctx: *mut Ritas,
+    secret: *const [u8; RITAS_KEY_SIZE],
+    public_keys: *const u8,
+    public_keys_s: usize,
+) -> c_int {
+    act(|| {
+        // SAFETY: as the caller promises.
+        let (secret, keys) = unsafe { (key(secret)?, message(public_keys, public_keys_s)?) };
+        context(ctx)?.set_coin(SecretKey(secret), &keys)
     })
 }
 

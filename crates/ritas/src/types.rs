@@ -2,6 +2,8 @@
 
 /// Bytes of a key, secret or public.
 pub const RITAS_KEY_SIZE: usize = 32;
+/// Bytes of a public key for common coins. Secrets have as many as those of other keys.
+pub const RITAS_COIN_KEY_SIZE: usize = 96;
 /// Bytes of the longest message that ritas_init may write, with the zero at its end.
 pub const RITAS_ERRBUF_SIZE: usize = 256;
 /// Processes of the largest group.

@@ -1,6 +1,7 @@
-/* One process of a group, which calls every function. Run by programs.rs with its number, an address and whether links
- * are plain. It says its port and its public key, and is told those of all; then it says what it has come to. It leaves
- * when its input ends, since the others may need it until then. Without arguments, wrong use is tried instead. */
+/* One process of a group, which calls every function. Run by programs.rs with its number, an address, how links are
+ * protected and which coin is tossed. It says its port and its public key, and is told those of all, and what it tosses
+ * with; then it says what it has come to. It leaves when its input ends, since the others may need it until then. With
+ * "deal" it deals a common coin, and without arguments wrong use is tried instead. */
 #include "common.h"
 
 #include <pthread.h>
@@ -19,18 +20,39 @@ static int is(const uint8_t *found, ptrdiff_t length, const char *wanted) {
     return length == (ptrdiff_t)strlen(wanted) && memcmp(found, wanted, strlen(wanted)) == 0;
 }
 
-static void put_hex(const uint8_t key[RITAS_KEY_SIZE]) {
+static void put_hex(const uint8_t *key, size_t size) {
     size_t at;
-    for (at = 0; at < RITAS_KEY_SIZE; at++) printf("%02x", key[at]);
+    for (at = 0; at < size; at++) printf("%02x", key[at]);
+    printf("\n");
 }
 
-static void get_hex(const char *hex, uint8_t key[RITAS_KEY_SIZE]) {
+static void get_hex(const char *hex, uint8_t *key, size_t size) {
     size_t at;
-    for (at = 0; at < RITAS_KEY_SIZE; at++) {
+    for (at = 0; at < size; at++) {
         unsigned byte;
         EXPECT(sscanf(hex + 2 * at, "%2x", &byte) == 1);
         key[at] = (uint8_t)byte;
     }
+}
+
+static int deal(void) {
+    uint8_t secrets[N * RITAS_KEY_SIZE], keys[N * RITAS_COIN_KEY_SIZE];
+    size_t pid;
+    EXPECT(ritas_coin_deal(N, 1, secrets, keys) == 1);
+    for (pid = 0; pid < N; pid++) put_hex(secrets + pid * RITAS_KEY_SIZE, RITAS_KEY_SIZE);
+    put_hex(keys, sizeof keys);
+    return 0;
+}
+
+/* What was dealt: a line with the own secret, and one with all public keys. */
+static void toss_together(void) {
+    uint8_t secret[RITAS_KEY_SIZE], keys[N * RITAS_COIN_KEY_SIZE];
+    char line[2 * sizeof keys + 2];
+    EXPECT(fgets(line, sizeof line, stdin) != NULL);
+    get_hex(line, secret, sizeof secret);
+    EXPECT(fgets(line, sizeof line, stdin) != NULL);
+    get_hex(line, keys, sizeof keys);
+    EXPECT(ritas_set_coin(ctx, secret, keys, sizeof keys) == 1);
 }
 
 static void join(const char *ip, int is_plain) {
@@ -41,8 +63,7 @@ static void join(const char *ip, int is_plain) {
     ctx = ritas_init(me, N, 1, 0, secret, errbuf);
     EXPECT(ctx != NULL);
     printf("%d ", ritas_port(ctx));
-    put_hex(key);
-    printf("\n");
+    put_hex(key, sizeof key);
     fflush(stdout);
     FAILS(ritas_bc(ctx, 0, 1), RITAS_INCOMPLETE);
     EXPECT(ritas_set_epoch(ctx, 7) == 1);
@@ -52,7 +73,7 @@ static void join(const char *ip, int is_plain) {
         unsigned port;
         EXPECT(fgets(line, sizeof line, stdin) != NULL);
         EXPECT(sscanf(line, "%u %79s", &port, hex) == 2);
-        get_hex(hex, key);
+        get_hex(hex, key, sizeof key);
         if (strchr(ip, ':') != NULL)
             EXPECT(ritas_proc_add_ipv6(ctx, pid, ip, (uint16_t)port, key) == 1);
         else
@@ -165,9 +186,11 @@ int main(int count, char **arguments) {
     pthread_t threads[2];
     uint8_t buffer[8];
     if (count == 1) return misuse();
-    EXPECT(count == 4);
+    if (count == 2 && strcmp(arguments[1], "deal") == 0) return deal();
+    EXPECT(count == 5);
     me = (size_t)atoi(arguments[1]);
-    join(arguments[2], atoi(arguments[3]));
+    join(arguments[2], strcmp(arguments[3], "plain") == 0);
+    if (strcmp(arguments[4], "common") == 0) toss_together();
     broadcasts();
     if (me == 0) {
         /* All at once. */

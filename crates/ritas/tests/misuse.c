@@ -45,6 +45,29 @@ static void members(ritas_t *ctx, const uint8_t *key) {
     FAILS(ritas_set_channel(ctx, 5), RITAS_INVALID);
 }
 
+/* Process 0 of 4. The keys are right in the end. */
+static void coins(ritas_t *ctx, uint8_t *secrets, uint8_t *keys, size_t keys_s) {
+    uint8_t *none = NULL, other[RITAS_KEY_SIZE] = {0};
+    FAILS(ritas_coin_deal(4, 1, none, keys), RITAS_INVALID);
+    FAILS(ritas_coin_deal(4, 1, secrets, none), RITAS_INVALID);
+    FAILS(ritas_coin_deal(3, 1, secrets, keys), RITAS_INVALID);
+    FAILS(ritas_coin_deal((size_t)-1, 0, secrets, keys), RITAS_INVALID);
+    EXPECT(ritas_coin_deal(4, 1, secrets, keys) == 1);
+    FAILS(ritas_set_coin(NULL, secrets, keys, keys_s), RITAS_CLOSED);
+    FAILS(ritas_set_coin(ctx, none, keys, keys_s), RITAS_INVALID);
+    FAILS(ritas_set_coin(ctx, other, keys, keys_s), RITAS_INVALID);
+    FAILS(ritas_set_coin(ctx, secrets + RITAS_KEY_SIZE, keys, keys_s), RITAS_INVALID);
+    FAILS(ritas_set_coin(ctx, secrets, none, keys_s), RITAS_INVALID);
+    FAILS(ritas_set_coin(ctx, secrets, keys, 0), RITAS_INVALID);
+    FAILS(ritas_set_coin(ctx, secrets, keys, keys_s - 1), RITAS_INVALID);
+    FAILS(ritas_set_coin(ctx, secrets, keys, keys_s - RITAS_COIN_KEY_SIZE), RITAS_INVALID);
+    FAILS(ritas_set_coin(ctx, secrets, keys, (size_t)-1), RITAS_TOO_LONG);
+    keys[keys_s - 1] ^= 1;
+    FAILS(ritas_set_coin(ctx, secrets, keys, keys_s), RITAS_INVALID);
+    keys[keys_s - 1] ^= 1;
+    EXPECT(ritas_set_coin(ctx, secrets, keys, keys_s) == 1);
+}
+
 static void calls(ritas_t *ctx) {
     uint8_t buffer[8], *none = NULL;
     ritas_vector_t vector;
@@ -77,6 +100,7 @@ static void calls(ritas_t *ctx) {
 
 int misuse(void) {
     uint8_t secret[RITAS_KEY_SIZE], key[RITAS_KEY_SIZE], wrong[RITAS_KEY_SIZE], *none = NULL;
+    uint8_t coin_secrets[4 * RITAS_KEY_SIZE], coin_keys[4 * RITAS_COIN_KEY_SIZE];
     ritas_t *ctx;
     FAILS(ritas_keygen(none, key), RITAS_INVALID);
     FAILS(ritas_keygen(secret, none), RITAS_INVALID);
@@ -97,7 +121,9 @@ int misuse(void) {
     EXPECT(ritas_proc_add_ipv4(ctx, 1, "127.0.0.1", 9, key) == 1);
     EXPECT(ritas_proc_add_ipv4(ctx, 2, "127.0.0.1", 9, key) == 1);
     EXPECT(ritas_proc_add_ipv4(ctx, 3, "127.0.0.1", 9, key) == 1);
+    coins(ctx, coin_secrets, coin_keys, sizeof coin_keys);
     calls(ctx);
+    FAILS(ritas_set_coin(ctx, coin_secrets, coin_keys, sizeof coin_keys), RITAS_BEGUN);
     FAILS(ritas_proc_add_ipv4(ctx, 3, "127.0.0.1", 9, key), RITAS_BEGUN);
     ritas_destroy(ctx);
     return 0;

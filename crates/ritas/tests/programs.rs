@@ -122,15 +122,24 @@ impl Drop for Running {
     }
 }
 
+/// What each process tosses a common coin with, as a dealer says it: a line with its secret, and one with all keys.
+fn dealt(program: &Path) -> [String; 4] {
+    let dealer = Running::start(program, &["deal"]);
+    let secrets = [(); 4].map(|()| dealer.line());
+    let keys = dealer.line();
+    dealer.end();
+    secrets.map(|secret| format!("{secret}\n{keys}\n"))
+}
+
 /// Four processes do everything, and come to the same.
-fn run_group(program: &Path, address: &str, is_plain: bool) {
-    let plain = if is_plain { "1" } else { "0" };
+fn run_group(program: &Path, address: &str, channel: &str, coin: &str) {
     let pids = ["0", "1", "2", "3"];
-    let mut processes = pids.map(|pid| Running::start(program, &[pid, address, plain]));
+    let coins = if coin == "common" { dealt(program) } else { Default::default() };
+    let mut processes = pids.map(|pid| Running::start(program, &[pid, address, channel, coin]));
     let members: Vec<String> = processes.iter().map(|process| process.line() + "\n").collect();
-    for process in &mut processes {
+    for (process, coin) in processes.iter_mut().zip(coins) {
         let input = process.input.as_mut().unwrap();
-        input.write_all(members.concat().as_bytes()).unwrap();
+        input.write_all((members.concat() + &coin).as_bytes()).unwrap();
         input.flush().unwrap();
     }
     let said: Vec<Vec<String>> = processes.iter().map(Running::until_done).collect();
@@ -144,7 +153,7 @@ fn the_shared_library_serves_a_group_and_survives_wrong_use() {
     let program = compiled(&scratch, &ours(), Linked::Shared);
     Running::start(&program, &[]).end();
     let has_ipv6 = TcpListener::bind("[::1]:0").is_ok();
-    run_group(&program, if has_ipv6 { "::1" } else { "127.0.0.1" }, true);
+    run_group(&program, if has_ipv6 { "::1" } else { "127.0.0.1" }, "plain", "local");
 }
 
 #[test]
@@ -152,7 +161,7 @@ fn the_address_sanitizer_finds_nothing_in_the_static_library() {
     let scratch = Scratch::new("static");
     let program = compiled(&scratch, &ours(), Linked::Static);
     Running::start(&program, &[]).end();
-    run_group(&program, "127.0.0.1", false);
+    run_group(&program, "127.0.0.1", "tls", "common");
 }
 
 /// Four ports in a row, below those that the system gives to others.
