@@ -1,8 +1,8 @@
 //! What a group of processes does without a service: how long a layer takes, and how fast atomic broadcast is (thesis,
 //! chapter 5).
 //!
-//! All processes are threads of this program: on one machine they would share its cores in any case. Each process is its
-//! group's thread and one of the application. Their links are over loopback, or from [`Place`] to place.
+//! All processes are threads of this program: on one machine they would share its cores in any case. Each process is
+//! its group's thread and one of the application. Their links are over loopback, or from [`Place`] to place.
 
 use bezant_core::auth::{Ed25519, SecretKey, Suite};
 use bezant_core::ids::ReplicaId;
