@@ -186,7 +186,7 @@ fn figure_5_5() -> Experiment {
 /// The same on links that have a rate.
 fn links() -> Experiment {
     let column = |(name, mbit, style)| {
-        let work = |bytes| Work::Burst { messages: 100, bytes };
+        let work = |bytes| Work::Burst { messages: 40, bytes };
         let on_links =
             move |bytes| Setting { mbit: Some(mbit), ..setting(4, Faultload::FailureFree, style, work(bytes)) };
         [10, 100, 1_000, 10_000].map(|bytes| Cell { name, at: bytes, setting: on_links(bytes) })
@@ -204,7 +204,7 @@ fn links() -> Experiment {
         claim("100 Mbit/s ÷ 1 Gbit/s, 10 kB", "0.30", beside(middle, fast, 10_000)),
         claim("10 Mbit/s ÷ 100 Mbit/s, 10 kB", "0.10", beside(slow, middle, 10_000)),
     ];
-    let title = "RITAS, Figures 5.5 to 5.8: links of 1 Gbit/s, 100 and 10 Mbit/s, bursts of 100";
+    let title = "RITAS, Figures 5.5 to 5.8: links of 1 Gbit/s, 100 and 10 Mbit/s, bursts of 40";
     let experiment = experiment("ritas-links", title, &LINKS.map(|(name, ..)| name), groups, claims);
     let differences = "All processes are threads of one program on one machine, each in a network of its own with a \
                        link to a switch. Figures 5.9 and 5.10 are left out: they compare two generations of machines."

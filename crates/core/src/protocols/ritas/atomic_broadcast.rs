@@ -27,7 +27,8 @@
 //! round needs a reason, so that who has nothing to say is silent.
 //!
 //! # Deviations
-//! * *Names* of messages in proposals: who has the decision can fetch the message from anybody.
+//! * *Names* of messages in proposals: who has the decision can fetch the message from anybody. They are digests also
+//!   where broadcasts repeat values, for the thesis lists ids alone.
 //! * *Order in a round* by digest: by sender, low ids would come first for ever (ritas-F10).
 //! * *No DECIDE of its own*: the decision of a round is that of its consensus, which has one.
 //!
@@ -155,7 +156,6 @@ pub(super) struct AtomicBroadcast {
     open: BTreeSet<u64>,
     /// Whether the layer above lets no round begin for now.
     is_held: bool,
-    repeats: bool,
     /// AB 5: bytes of values that one round delivers, if it delivers more than one.
     round_bytes_max: usize,
 }
@@ -170,7 +170,6 @@ impl AtomicBroadcast {
             rounds: BTreeMap::new(),
             open: BTreeSet::new(),
             is_held: false,
-            repeats: variant.repeats,
             round_bytes_max: variant.round_bytes_max,
         }
     }
@@ -244,7 +243,7 @@ impl AtomicBroadcast {
     pub(super) fn on_message(&mut self, id: Id, value: Value) -> bool {
         let is_new = !self.standing.has(id);
         if is_new {
-            self.messages.insert(id, (Word::of(&value, self.repeats), value));
+            self.messages.insert(id, (Word::of(&value, false), value));
         }
         is_new
     }
