@@ -7,11 +7,16 @@
 const OFTEN: u32 = 4;
 const SELDOM: u32 = 64;
 
+/// While it does come to something new, it says what it lacks after so many intervals: rounds that order nothing may
+/// follow one another for as long as what was lost of a message is not said again.
+const BUSY: u32 = 8;
+
 /// Whether it is time, interval by interval.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pace {
     has_moved: bool,
     still_intervals: u32,
+    busy_intervals: u32,
 }
 
 impl Pace {
@@ -22,8 +27,46 @@ impl Pace {
 
     /// An interval is over. Whether it is time to say what was heard.
     pub(super) fn interval(&mut self) -> bool {
-        self.still_intervals = if core::mem::take(&mut self.has_moved) { 0 } else { self.still_intervals + 1 };
-        let still = self.still_intervals;
-        (1..=OFTEN).contains(&still) || still > OFTEN && (still.is_power_of_two() || still.is_multiple_of(SELDOM))
+        let is_due = if core::mem::take(&mut self.has_moved) {
+            self.still_intervals = 0;
+            self.busy_intervals += 1;
+            self.busy_intervals == BUSY
+        } else {
+            self.still_intervals += 1;
+            let still = self.still_intervals;
+            still <= OFTEN || still.is_power_of_two() || still.is_multiple_of(SELDOM)
+        };
+        if is_due {
+            self.busy_intervals = 0;
+        }
+        is_due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    fn due(intervals: u32, moves: impl Fn(u32) -> bool) -> Vec<u32> {
+        let mut pace = Pace::default();
+        let mut is_due = |at: &u32| {
+            if moves(*at) {
+                pace.moved();
+            }
+            pace.interval()
+        };
+        (1..=intervals).filter(|at| is_due(at)).collect()
+    }
+
+    #[test]
+    fn who_comes_to_nothing_new_says_so_more_and_more_seldom() {
+        assert_eq!(due(192, |_| false), [1, 2, 3, 4, 8, 16, 32, 64, 128, 192]);
+    }
+
+    #[test]
+    fn who_always_comes_to_something_new_says_what_it_lacks_as_well() {
+        assert_eq!(due(24, |_| true), [8, 16, 24]);
+        assert_eq!(due(10, |at| at != 3), [3], "that counts from the last time");
     }
 }
