@@ -22,7 +22,7 @@ const SUBJECTS: [(&str, &str); 10] = [
     ("aliph", "sql"),
 ];
 /// Scenarios of each subject in the gate, about a minute in all on two cores; and as many at a time in a soak.
-const SEEDS: u64 = 400;
+const SEEDS: u64 = 300;
 /// What runs with more than one liar in the gate, and how many scenarios: one takes as long as 4 or 10 at f = 1.
 const COALITIONS: [&str; 3] = ["pbft", "aliph", "ring"];
 const SEEDS_OF_COALITIONS: [(u32, u64); 2] = [(2, 100), (3, 25)];
