@@ -50,6 +50,30 @@ impl Coin {
     }
 }
 
+/// How RITAS broadcasts VECT.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Vects {
+    /// Reliably. The default.
+    #[default]
+    Reliable,
+    /// By echo broadcast, as in the thesis, for measurements: one liar can keep correct processes waiting for ever
+    /// (ritas-F5).
+    Echo,
+}
+
+impl Vects {
+    /// All that there are.
+    pub const ALL: &'static [Self] = &[Self::Reliable, Self::Echo];
+
+    /// Its name in files.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Reliable => "reliable",
+            Self::Echo => "echo",
+        }
+    }
+}
+
 /// The sizes and limits of a cluster. The same at every replica: its digest is part of the handshake and of every
 /// MAC key and signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +92,8 @@ pub struct Cluster {
     pub quota: Quota,
     /// What RITAS tosses, where the composition has it.
     pub coin: Coin,
+    /// How RITAS broadcasts VECT, where the composition has it.
+    pub vects: Vects,
     /// The bounds.
     pub limits: Limits,
     /// The root of the state before the first batch, if that is one that another cluster left.
@@ -190,8 +216,18 @@ impl Cluster {
     }
 
     fn among(replicas: Replicas, id: [u8; 16], client_auth: ClientAuth, limits: Limits) -> Self {
-        let (protocol, quota, coin) = (Protocol::default(), Quota::default(), Coin::default());
-        Self { id, replicas, client_auth, protocol, dynamic_clients: false, quota, coin, limits, genesis: None }
+        Self {
+            id,
+            replicas,
+            client_auth,
+            protocol: Protocol::default(),
+            dynamic_clients: false,
+            quota: Quota::default(),
+            coin: Coin::default(),
+            vects: Vects::default(),
+            limits,
+            genesis: None,
+        }
     }
 
     /// The same cluster, open to clients that the cluster file does not name.
@@ -304,6 +340,9 @@ impl Cluster {
         }
         if self.coin == Coin::Common {
             bytes.extend_from_slice(b"common coin");
+        }
+        if self.vects == Vects::Echo {
+            bytes.extend_from_slice(b"echo vects");
         }
         if let Some(root) = self.genesis {
             bytes.extend_from_slice(b"genesis");

@@ -1,6 +1,6 @@
 //! Which clusters cannot run the protocol that they name.
 
-use crate::cluster::{ClientAuth, Cluster, Coin};
+use crate::cluster::{ClientAuth, Cluster, Coin, Vects};
 use crate::registry::{LONG, objection_to};
 use crate::switching::AbortReport;
 use crate::switching::report::ENTRIES_MAX;
@@ -20,6 +20,9 @@ pub fn objection(cluster: &Cluster) -> Option<&'static str> {
         return Some(
             "only ritas tosses coins: coin = \"common\" goes with ritas, or a schedule that has backup(ritas)",
         );
+    }
+    if cluster.vects == Vects::Echo && !protocol.tosses_coins() {
+        return Some("only ritas has VECTs: vect = \"echo\" goes with ritas, or a schedule that has backup(ritas)");
     }
     if let Some(objection) = schedule.parts().iter().find_map(|part| part.objection(cluster.replicas)) {
         return Some(objection);

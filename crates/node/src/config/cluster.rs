@@ -1,12 +1,12 @@
 //! `cluster.toml`: who takes part, where, with which keys, and the bounds that all share.
 
 use super::document::{Document, Section};
-use super::reference::{CHANNELS, CLIENT_AUTHS, COINS, FileKind, LIMITS, PROTOCOLS, QUOTAS};
+use super::reference::{CHANNELS, CLIENT_AUTHS, COINS, FileKind, LIMITS, PROTOCOLS, QUOTAS, VECTS};
 use super::{Address, ConfigError, read};
 use crate::coin;
 use crate::keys::{from_hex, to_hex};
 use bezant_core::auth::{CoinKey, Ed25519, PublicKeys, SecretKey, Suite};
-use bezant_core::cluster::{ClientAuth, Cluster, Coin, Limits};
+use bezant_core::cluster::{ClientAuth, Cluster, Coin, Limits, Vects};
 use bezant_core::compositions::objection;
 use bezant_core::digest::Digest;
 use bezant_core::ids::{IdentityId, PublicKey, ReplicaId};
@@ -69,6 +69,8 @@ pub struct ClusterConfig {
     pub quota: Quota,
     /// What RITAS tosses.
     pub coin: Coin,
+    /// How RITAS broadcasts VECT.
+    pub vects: Vects,
     /// How clients authenticate.
     pub client_auth: ClientAuth,
     /// How links are protected.
@@ -128,6 +130,7 @@ impl ClusterConfig {
             protocol,
             quota: quota(&document, protocol)?,
             coin: choose(top, "coin", COINS, Coin::ALL),
+            vects: choose(top, "vect", VECTS, Vects::ALL),
             client_auth: choose(top, "client_auth", CLIENT_AUTHS, CLIENT_AUTH_VALUES),
             channel: choose(top, "channel", CHANNELS, CHANNEL_VALUES),
             dynamic_clients: top.flag("dynamic_clients").unwrap_or(false),
@@ -149,6 +152,7 @@ impl ClusterConfig {
             let key = match config.protocol {
                 _ if config.dynamic_clients => "dynamic_clients",
                 protocol if config.coin == Coin::Common && !protocol.tosses_coins() => "coin",
+                protocol if config.vects == Vects::Echo && !protocol.tosses_coins() => "vect",
                 Protocol::Schedule(_) => "schedule",
                 _ => "protocol",
             };
@@ -166,7 +170,8 @@ impl ClusterConfig {
         let cluster = Cluster::new(self.cluster_id, n, self.f, self.client_auth, limits);
         let cluster =
             cluster.map_err(|error| error.to_string())?.with_protocol(self.protocol).with_genesis(self.genesis_root);
-        Ok(Cluster { quota: self.quota, coin: self.coin, dynamic_clients: self.dynamic_clients, ..cluster })
+        let Self { quota, coin, vects, dynamic_clients, .. } = *self;
+        Ok(Cluster { quota, coin, vects, dynamic_clients, ..cluster })
     }
 
     /// Whether each replica has a key for common coins, all of one dealing, if and only if there are such coins.
@@ -246,6 +251,9 @@ impl ClusterConfig {
         }
         if self.coin != Coin::default() {
             line(format_args!("coin = \"{}\"", self.coin.label()));
+        }
+        if self.vects != Vects::default() {
+            line(format_args!("vect = \"{}\"", self.vects.label()));
         }
         let place = CLIENT_AUTH_VALUES.iter().position(|value| *value == self.client_auth);
         line(format_args!("client_auth = \"{}\"", word(CLIENT_AUTHS, place)));

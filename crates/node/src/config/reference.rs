@@ -1,6 +1,6 @@
 //! The one table of all keys: it drives checking, `bezant config explain`, suggestions and `docs/configuration.md`.
 
-use bezant_core::cluster::{Coin, Limits};
+use bezant_core::cluster::{Coin, Limits, Vects};
 use bezant_core::ids::IdentityId;
 use bezant_core::members::MEMBERS_MAX;
 use bezant_core::replicas::REPLICAS_MAX;
@@ -274,6 +274,7 @@ pub(super) const PARTS: &[&str] =
 pub(super) const QUOTAS: &[&str] = &["exponential", "fixed", "flattened"];
 pub(super) const CLIENT_AUTHS: &[&str] = &["mac", "hybrid", "signature"];
 pub(super) const COINS: &[&str] = &[Coin::Local.label(), Coin::Common.label()];
+pub(super) const VECTS: &[&str] = &[Vects::Reliable.label(), Vects::Echo.label()];
 pub(super) const CHANNELS: &[&str] = &["tls", "plain"];
 pub(super) const DURABILITIES: &[&str] = &["sync", "memory"];
 pub(super) const LOG_LEVELS: &[&str] = &["error", "warn", "info", "debug", "trace"];
@@ -318,6 +319,10 @@ const CLUSTER: &[Row] = &[
          \"common\": all the same one, so that agreement takes a few rounds whatever the network does. Its keys are \
          dealt by `bezant testnet --coin common`: whoever saw them all can foresee the coins, and so delay the \
          cluster; it cannot make it disagree."),
+    ("vect", Kind::Choice(VECTS), Some("\"reliable\""),
+        "How \"ritas\" and \"backup(ritas)\" broadcast the VECTs of multi-valued consensus. \"reliable\": so that all \
+         get the same. \"echo\": as published, which is cheaper; but one liar can keep the cluster waiting for ever. \
+         That is for measurements: `bezant testnet` does not write it."),
     ("dynamic_clients", Kind::Flag, Some("false"),
         "Whether clients may join that this file does not name: whoever has a key and this file, if the service \
          agrees. Goes with `protocol = \"pbft\"` and with a \

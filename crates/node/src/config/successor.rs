@@ -8,7 +8,7 @@ use super::fresh::{check, new_id, write_all, write_cluster, write_home};
 use super::{ClusterConfig, Protocol, TestnetError};
 use crate::log;
 use bezant_core::checkpoint::Tree;
-use bezant_core::cluster::{Coin, Limits};
+use bezant_core::cluster::{Coin, Limits, Vects};
 use std::path::Path;
 
 /// What is to be otherwise.
@@ -46,6 +46,7 @@ pub fn successor(directory: &Path, old: &ClusterConfig, successor: &Successor) -
     // Its keys stay, too, where somebody tosses it: coins are bound to the cluster as all else is.
     if !protocol.tosses_coins() {
         config.coin = Coin::Local;
+        config.vects = Vects::default();
         config.replicas.iter_mut().for_each(|replica| replica.coin_key = None);
     }
     let cluster = config.to_cluster();

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{keys, log};
 use bezant_core::checkpoint::Tree;
-use bezant_core::cluster::{ClientAuth, Cluster, Coin, Limits};
+use bezant_core::cluster::{ClientAuth, Cluster, Coin, Limits, Vects};
 use bezant_core::ids::{IdentityId, ReplicaId};
 use bezant_core::schedule::Quota;
 use std::path::Path;
@@ -112,6 +112,7 @@ pub fn testnet(directory: &Path, options: &Testnet) -> Result<ClusterConfig, Tes
         protocol: options.protocol,
         quota,
         coin: options.coin,
+        vects: Vects::default(),
         client_auth: options.client_auth,
         channel: options.channel,
         dynamic_clients: options.dynamic_clients,

@@ -2,7 +2,7 @@
 
 use super::reference::{FileKind, Kind, keys};
 use super::*;
-use bezant_core::cluster::{ClientAuth, Coin};
+use bezant_core::cluster::{ClientAuth, Coin, Vects};
 use bezant_core::ids::ReplicaId;
 use bezant_core::schedule::{Protocol, Quota};
 use bezant_core::time::Duration;
@@ -126,6 +126,20 @@ fn the_keys_of_a_common_coin_are_dealt_together() {
     assert!(refused(&text.replace(&key(2), &broken)).contains("no valid BLS12-381 key"));
     let pbft = refused(&text.replace("protocol = \"ritas\"", "protocol = \"pbft\""));
     assert!(pbft.contains("only ritas tosses coins") && pbft.contains("cluster.toml:"), "{pbft}");
+}
+
+/// It is for measurements: whoever wants it writes it into the file of a cluster that is there.
+#[test]
+fn vects_by_echo_broadcast_are_said_by_hand() {
+    let directory = Directory::new();
+    let ritas = testnet(&directory.0, &Testnet { protocol: Protocol::Ritas, ..options() }).unwrap();
+    assert_eq!(ritas.vects, Vects::Reliable);
+    let echo = ritas.to_toml().replace("client_auth", "vect = \"echo\"\nclient_auth");
+    let config = ClusterConfig::parse("cluster.toml", &echo).unwrap();
+    assert_eq!((config.to_cluster().vects, config.to_toml()), (Vects::Echo, echo.clone()));
+    assert_ne!(config.to_cluster().digest(), ritas.to_cluster().digest(), "replicas that differ in it do not connect");
+    let pbft = refused(&echo.replace("protocol = \"ritas\"", "protocol = \"pbft\""));
+    assert!(pbft.contains("only ritas has VECTs") && pbft.contains("cluster.toml:"), "{pbft}");
 }
 
 #[test]

@@ -24,7 +24,7 @@
 //! reach all, with the INITs that make them valid. [`Vects::Echo`] is the thesis' way, to be measured, and not to be
 //! relied on.
 //!
-//! [`Vects::Echo`]: super::variant::Vects::Echo
+//! [`Vects::Echo`]: crate::cluster::Vects::Echo
 //!
 //! # Cost
 //! 2n reliable broadcasts and a binary consensus.

@@ -1,16 +1,6 @@
 //! What a stack may do in several ways.
 
-use crate::cluster::Coin;
-
-/// How VECT is broadcast.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Vects {
-    /// Reliably.
-    #[default]
-    Reliable,
-    /// By echo broadcast, as in the thesis: one liar can keep correct processes waiting for ever (ritas-F5).
-    Echo,
-}
+use crate::cluster::{Coin, Vects};
 
 /// How a stack differs from the thesis', or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

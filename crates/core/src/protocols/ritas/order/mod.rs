@@ -43,8 +43,6 @@
 //! the signature of every request.
 
 mod amnesia;
-#[cfg(test)]
-mod common_coin_tests;
 mod delivery;
 mod message;
 mod payload;

@@ -116,7 +116,7 @@ impl Ritas {
     /// A batch is never longer than one of PBFT may be, whose bounds are those of a payload.
     pub(super) fn variant(cluster: &Cluster) -> Variant {
         let round_bytes_max = usize::try_from(Batch::bytes_max(cluster)).unwrap_or(usize::MAX);
-        Variant { round_bytes_max, coin: cluster.coin, ..Variant::default() }
+        Variant { round_bytes_max, coin: cluster.coin, vects: cluster.vects, ..Variant::default() }
     }
 
     /// h: the last stable checkpoint.

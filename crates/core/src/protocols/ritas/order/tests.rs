@@ -4,7 +4,7 @@ use super::super::message::{Said, Statement, Value};
 use super::super::path::{Layer, Path};
 use super::payload::Payload;
 use super::{Agreement, RitasMessage, RitasRecord, Whereabouts};
-use crate::cluster::{ClientAuth, Cluster, Limits};
+use crate::cluster::{ClientAuth, Cluster, Coin, Limits, Vects};
 use crate::digest::{Digest, Domain};
 use crate::ids::{InstanceId, Principal, ReplicaId, Sequence};
 use crate::protocols::ritas::statements::Statements;
@@ -21,10 +21,19 @@ use bytes::Bytes;
 /// Microseconds in which whatever was lost is said again.
 const A_WHILE: u64 = 3_000_000;
 
+/// In which ways it may run: what is tossed, and how VECT is broadcast.
+const WAYS: [(Coin, Vects); 3] =
+    [(Coin::Local, Vects::Reliable), (Coin::Common, Vects::Reliable), (Coin::Local, Vects::Echo)];
+
 fn net_of(protocol: &str, n: usize, clients: u32) -> Net<Counter> {
+    net_with(WAYS[0], protocol, n, clients)
+}
+
+fn net_with((coin, vects): (Coin, Vects), protocol: &str, n: usize, clients: u32) -> Net<Counter> {
     let limits = Limits { checkpoint_interval: 8, ..Limits::default() };
     let protocol = protocol.parse().unwrap();
-    Net::of(Cluster { protocol, ..cluster(n, ClientAuth::Hybrid, limits) }, clients, |_| Counter::default())
+    let cluster = Cluster { protocol, coin, vects, ..cluster(n, ClientAuth::Hybrid, limits) };
+    Net::of(cluster, clients, |_| Counter::default())
 }
 
 /// So many requests are answered, one after another.
@@ -115,69 +124,110 @@ fn who_is_far_behind_fetches_the_state_and_takes_part_again() {
 
 #[test]
 fn who_crashes_goes_on_where_it_was() {
-    let mut net = net_of("ritas", 4, 1);
-    let mut sum = 0;
-    for round in 0..12 {
-        ask(&mut net, &mut sum, 3);
-        net.submit(0, &Counter::add(1), false);
-        (0..round).for_each(|_| _ = net.round());
-        net.restart(round % 4, false);
-        net.pass(A_WHILE);
-        sum += 1;
-        assert_eq!(net.completed.pop().map(|completed| completed.result), done(sum));
-        net.completed.clear();
+    for way in WAYS {
+        let mut net = net_with(way, "ritas", 4, 1);
+        let mut sum = 0;
+        for round in 0..12 {
+            ask(&mut net, &mut sum, 3);
+            net.submit(0, &Counter::add(1), false);
+            (0..round).for_each(|_| _ = net.round());
+            net.restart(round % 4, false);
+            net.pass(A_WHILE);
+            sum += 1;
+            assert_eq!(net.completed.pop().map(|completed| completed.result), done(sum));
+            net.completed.clear();
+        }
+        assert_eq!(history(&net, &[0, 1, 2, 3]), [sum; 4]);
     }
-    assert_eq!(history(&net, &[0, 1, 2, 3]), [sum; 4]);
 }
 
 #[test]
 fn all_crash_at_once_and_nothing_is_lost() {
-    let mut net = net_of("ritas", 4, 1);
-    let mut sum = 0;
-    for rounds in 0..10 {
-        ask(&mut net, &mut sum, 1);
-        net.submit(0, &Counter::add(1), false);
-        (0..rounds).for_each(|_| _ = net.round());
-        (0..4).for_each(|id| net.restart(id, false));
-        net.pass(A_WHILE);
-        sum += 1;
-        assert_eq!(net.completed.pop().map(|completed| completed.result), done(sum), "{rounds}");
-        net.completed.clear();
+    for way in WAYS {
+        let mut net = net_with(way, "ritas", 4, 1);
+        let mut sum = 0;
+        for rounds in 0..10 {
+            ask(&mut net, &mut sum, 1);
+            net.submit(0, &Counter::add(1), false);
+            (0..rounds).for_each(|_| _ = net.round());
+            (0..4).for_each(|id| net.restart(id, false));
+            net.pass(A_WHILE);
+            sum += 1;
+            assert_eq!(net.completed.pop().map(|completed| completed.result), done(sum), "{rounds}");
+            net.completed.clear();
+        }
+        assert_eq!(history(&net, &[0, 1, 2, 3]), [sum; 4]);
     }
-    assert_eq!(history(&net, &[0, 1, 2, 3]), [sum; 4]);
+}
+
+/// What was said.
+fn statements(net: &Net<Counter>) -> Vec<Said> {
+    let of_frame = |message: &Message| match message {
+        Message::Agreement(Agreement { message: RitasMessage::Said(Statements(said)), .. }) => said.clone(),
+        _ => Vec::new(),
+    };
+    net.sent.iter().flat_map(|frame| of_frame(&frame.message)).collect()
+}
+
+#[test]
+fn with_a_common_coin_nobody_votes_in_steps() {
+    for (way, n) in WAYS.into_iter().flat_map(|way| [4, 5, 7].map(|n| (way, n))) {
+        let mut net = net_with(way, "ritas", n, 1);
+        ask(&mut net, &mut 0, 10);
+        assert_eq!(history(&net, &(0..n).collect::<Vec<_>>()), vec![10; n]);
+        let said = statements(&net);
+        let is_common = way.0 == Coin::Common;
+        assert_eq!(said.iter().any(|said| matches!(said.statement, Statement::Est(true))), is_common);
+        assert_eq!(said.iter().any(|said| said.path.number(Layer::Step).is_some()), !is_common);
+    }
+}
+
+/// ritas-F5: the thesis' way, for measurements.
+#[test]
+fn vects_go_by_echo_broadcast_if_that_was_asked_for() {
+    for way in WAYS {
+        let mut net = net_with(way, "ritas", 4, 1);
+        ask(&mut net, &mut 0, 3);
+        let mut of_vects = statements(&net).into_iter().filter(|said| said.path.number(Layer::Vect).is_some());
+        assert_eq!(of_vects.all(|said| !matches!(said.statement, Statement::Ready(_))), way.1 == Vects::Echo);
+    }
+}
+
+/// Whether replica 3 has said, from that frame on, what it may have said differently.
+fn spoke(net: &Net<Counter>, from: usize) -> bool {
+    let binds = |message: &Message| match message {
+        Message::Agreement(Agreement { message: RitasMessage::Said(Statements(said)), .. }) => {
+            said.iter().any(|said| said.statement.binds())
+        }
+        _ => false,
+    };
+    net.sent[from..].iter().any(|frame| frame.from == r(3) && binds(&frame.message))
 }
 
 /// Order 8 to 10.
 #[test]
 fn who_lost_its_log_is_silent_and_then_speaks_again() {
-    let mut net = net_of("ritas", 4, 1);
-    let mut sum = 0;
-    ask(&mut net, &mut sum, 5);
-    net.submit(0, &Counter::add(1), false);
-    (0..3).for_each(|_| _ = net.round());
-    net.restart(3, true);
-    let from = net.sent.len();
-    net.settle();
-    assert!(!net.hosts[3].replica.report().executed.0 > 0 || net.hosts[3].replica.report().abstaining);
-    let spoke = |net: &Net<Counter>, from: usize| {
-        net.sent[from..].iter().any(|frame| match &frame.message {
-            Message::Agreement(agreement) if frame.from == r(3) => match &agreement.message {
-                RitasMessage::Said(Statements(said)) => said.iter().any(|said| said.statement.binds()),
-                _ => false,
-            },
-            _ => false,
-        })
-    };
-    assert!(!spoke(&net, from), "it may have said something else");
-    // Order 10: rounds follow although nobody asks for anything.
-    net.pass(10 * A_WHILE);
-    assert!(!net.hosts[3].replica.report().abstaining);
-    assert!(spoke(&net, from));
-    sum += 1;
-    net.completed.clear();
-    net.isolate(&[0]);
-    ask(&mut net, &mut sum, 5);
-    assert_eq!(history(&net, &[1, 2, 3]), [sum; 3]);
+    for way in WAYS {
+        let mut net = net_with(way, "ritas", 4, 1);
+        let mut sum = 0;
+        ask(&mut net, &mut sum, 5);
+        net.submit(0, &Counter::add(1), false);
+        (0..3).for_each(|_| _ = net.round());
+        net.restart(3, true);
+        let from = net.sent.len();
+        net.settle();
+        assert!(net.hosts[3].replica.report().abstaining);
+        assert!(!spoke(&net, from), "it may have said something else");
+        // Order 10: rounds follow although nobody asks for anything.
+        net.pass(10 * A_WHILE);
+        assert!(!net.hosts[3].replica.report().abstaining);
+        assert!(spoke(&net, from));
+        sum += 1;
+        net.completed.clear();
+        net.isolate(&[0]);
+        ask(&mut net, &mut sum, 5);
+        assert_eq!(history(&net, &[1, 2, 3]), [sum; 3]);
+    }
 }
 
 /// Order 3: a liar's clock.
@@ -270,8 +320,9 @@ fn a_body_that_was_vouched_for_is_found_after_a_crash() {
 /// Order 3 and 4: the init history comes first.
 #[test]
 fn a_composition_falls_back_to_it_and_returns() {
-    for protocol in ["quorum, backup(ritas)", "quorum, chain, backup(ritas)"] {
-        let mut net = net_of(protocol, 4, 1);
+    let ways = WAYS.map(|way| (way, "quorum, backup(ritas)"));
+    for (way, protocol) in ways.into_iter().chain([(WAYS[0], "quorum, chain, backup(ritas)")]) {
+        let mut net = net_with(way, protocol, 4, 1);
         let mut sum = 0;
         ask(&mut net, &mut sum, 3);
         net.isolate(&[2]);

@@ -1,8 +1,7 @@
 //! Messages, to the unit: the oracle of the notes on RITAS, section 1.1, and Tables of the thesis.
 
 use super::*;
-use crate::cluster::Coin;
-use crate::protocols::ritas::variant::Vects;
+use crate::cluster::{Coin, Vects};
 
 const SIZES: [usize; 3] = [4, 7, 10];
 const THESIS: Variant = Variant { repeats: true, vects: Vects::Echo, coin: Coin::Local, round_bytes_max: usize::MAX };

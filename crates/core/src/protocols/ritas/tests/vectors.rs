@@ -1,8 +1,8 @@
 //! ritas-F5: a liar's VECT that one process has, and others do not.
 
 use super::*;
+use crate::cluster::Vects;
 use crate::protocols::ritas::message::Word;
-use crate::protocols::ritas::variant::Vects;
 use crate::wire::{Wire, encode_list};
 
 const LIAR: ReplicaId = ReplicaId(3);
