@@ -34,6 +34,7 @@ pub mod network;
 pub mod node;
 pub mod options;
 pub mod panics;
+pub mod paper_coin;
 pub mod passes;
 mod report;
 pub mod rng;
@@ -46,7 +47,7 @@ pub mod size;
 pub mod sql_fuzz;
 pub mod stage;
 pub mod store;
-pub mod suite;
+
 pub mod trace;
 pub mod trial;
 pub mod workload;

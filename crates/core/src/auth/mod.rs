@@ -45,6 +45,8 @@
 mod coin;
 mod keyring;
 mod mac;
+#[cfg(any(test, feature = "testing"))]
+pub mod paper;
 mod signature;
 mod tree;
 mod verified;

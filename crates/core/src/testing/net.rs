@@ -4,7 +4,8 @@
 //! everybody who received something that the pass is over: so rounds count message delays, and requests that arrive
 //! in one round form one batch.
 
-use crate::auth::{Ed25519, Keyring, PublicKeys, SecretKey, Suite};
+use crate::auth::paper::Paper;
+use crate::auth::{Keyring, PublicKeys, SecretKey, Suite};
 use crate::checkpoint::Snapshot;
 use crate::client::{Client, ClientTimer, Completed, Completion, Read, Submit};
 use crate::cluster::{ClientAuth, Cluster, Limits};
@@ -132,10 +133,10 @@ pub(crate) fn keyring(cluster: &Cluster, me: Principal) -> Keyring {
 
 fn keyring_of(cluster: &Cluster, me: Principal, own: SecretKey) -> Keyring {
     let keys = PublicKeys {
-        replicas: (0..cluster.replicas.n() as u8).map(|id| Ed25519.public(&secret(id))).collect(),
-        identities: [(IDENTITY, Ed25519.public(&CLIENT_SECRET))].into(),
+        replicas: (0..cluster.replicas.n() as u8).map(|id| Paper.public(&secret(id))).collect(),
+        identities: [(IDENTITY, Paper.public(&CLIENT_SECRET))].into(),
     };
-    let keyring = Keyring::new(&Ed25519, cluster, me, own, keys).unwrap();
+    let keyring = Keyring::new(&Paper, cluster, me, own, keys).unwrap();
     match me {
         Principal::Replica(id) => {
             let (n, place) = (cluster.replicas.n(), usize::from(id.0));
@@ -247,7 +248,7 @@ impl<S: Service> Net<S> {
     /// One more client, which the cluster file does not name; by its number.
     pub(crate) fn stranger(&mut self, secret: u8) -> usize {
         let secret = SecretKey([secret; 32]);
-        let me = Principal::Key(Ed25519.public(&secret));
+        let me = Principal::Key(Paper.public(&secret));
         let keyring = Rc::new(keyring_of(&self.cluster, me, secret));
         self.clients.push(Client::stranger(Rc::new(self.cluster.clone()), keyring));
         self.client_timers.push(BTreeMap::new());

@@ -342,7 +342,7 @@ pub fn signed(message: &Message, keyring: &Keyring) -> Message {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::suite::Paper;
+    use bezant_core::auth::paper::Paper;
     use bezant_core::auth::{PublicKeys, SecretKey, Suite};
     use bezant_core::cluster::{Cluster, Limits};
     use bezant_core::ids::ReplicaId;

@@ -1,6 +1,7 @@
 //! Four replicas of a service, some clients and a network that loses nothing, in virtual time. Disks never fail, so
 //! that what is written to them need not be kept.
 
+use bezant_core::auth::paper::Paper;
 use bezant_core::auth::{Keyring, PublicKeys, SecretKey, Suite};
 use bezant_core::client::{Client, ClientTimer, Completed, Read, Submit};
 use bezant_core::cluster::Cluster;
@@ -11,7 +12,6 @@ use bezant_core::registry::{Message, ReplicaTimer};
 use bezant_core::replica::{Replica, ReplicaConfig};
 use bezant_core::service::Service;
 use bezant_core::time::{Duration, Instant};
-use bezant_sim::suite::Paper;
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;

@@ -1,6 +1,7 @@
 //! Checkpoints, garbage, state transfer, and replicas that were left out.
 
-use crate::auth::{Claimed, Ed25519};
+use crate::auth::Claimed;
+use crate::auth::paper::Paper;
 use crate::checkpoint::Checkpoint;
 use crate::cluster::{ClientAuth, Limits};
 use crate::digest::Digest;
@@ -364,9 +365,9 @@ fn every_replica_shows_the_stable_checkpoint_with_its_proof() {
         assert_eq!((shown.sequence(), shown.is_consistent()), (Sequence(4), true));
         let (keys, cluster) = (host.replica.keyring().keys(), host.replica.cluster());
         let mut claim = shown.evidence.claim();
-        assert!(keys.verify_certificate(&Ed25519, cluster, claim.clone(), cluster.replicas.strong()).is_some());
+        assert!(keys.verify_certificate(&Paper, cluster, claim.clone(), cluster.replicas.strong()).is_some());
         claim.claims_mut().sequence = Sequence(8);
-        assert!(keys.verify_certificate(&Ed25519, cluster, claim, 1).is_none());
+        assert!(keys.verify_certificate(&Paper, cluster, claim, 1).is_none());
         let checkpoint = shown.evidence.checkpoint();
         assert!(host.replica.certain_checkpoint(Some(checkpoint)).is_none());
         assert_eq!(host.replica.newest_checkpoint().evidence.checkpoint(), checkpoint);
