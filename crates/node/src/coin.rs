@@ -67,7 +67,7 @@ pub fn is_key(bytes: &CoinKey) -> bool {
     key(bytes).is_some()
 }
 
-/// Whether the keys of all replicas are of one dealing, so that all of any f + 1 make the same coins.
+/// Whether the keys of all replicas are of one dealing for f, so that any f + 1 make the same coins, and f make none.
 pub fn belong_together(replicas: &Replicas, keys: &[CoinKey]) -> bool {
     let Some(points) = keys.iter().map(key).collect::<Option<Vec<_>>>() else { return false };
     let Some(first) = points.get(..replicas.weak()) else { return false };
@@ -75,7 +75,14 @@ pub fn belong_together(replicas: &Replicas, keys: &[CoinKey]) -> bool {
     let is_on = |(replica, point): (ReplicaId, &PublicKey)| {
         first.mult(&factors(&places, place(replica)), FACTOR_BITS).to_public_key() == *point
     };
-    points.len() == replicas.n() && replicas.iter().zip(&points).skip(first.len()).all(is_on)
+    // Had they been dealt for fewer faults, the keys before the last of these would say what it is.
+    let (last, fewer) = first.split_last().expect("f + 1 are one at least");
+    let fewer_are_enough = !fewer.is_empty() && {
+        let factors = factors(&places[..fewer.len()], places[fewer.len()]);
+        fewer.mult(&factors, FACTOR_BITS).to_public_key() == *last
+    };
+    let are_all = points.len() == replicas.n() && !fewer_are_enough;
+    are_all && replicas.iter().zip(&points).skip(first.len()).all(is_on)
 }
 
 /// Deals new keys: by replica, its secret and its public key. Whoever sees all that this computes foresees every coin.
@@ -162,6 +169,18 @@ mod tests {
             for ((id, share), key) in shares.iter().zip(&keys) {
                 assert!(Bls.verify(key, &name(7), share), "n {n}, {id:?}");
             }
+        }
+    }
+
+    /// With such keys fewer than f + 1 liars would foresee the coins.
+    #[test]
+    fn keys_that_were_dealt_for_other_faults_do_not_belong_together() {
+        let seven = Replicas::of(7).unwrap();
+        for f in [0, 1, 2] {
+            let dealt = deal(&Replicas::new(7, f).unwrap()).unwrap();
+            let keys: Vec<CoinKey> = dealt.iter().map(|(_, key)| *key).collect();
+            assert_eq!(belong_together(&seven, &keys), f == 2, "dealt for f = {f}");
+            assert_eq!(belong_together(&Replicas::new(7, 1).unwrap(), &keys), f == 1, "dealt for f = {f}");
         }
     }
 

@@ -128,10 +128,16 @@ int ritas_keygen(uint8_t secret[RITAS_KEY_SIZE], uint8_t public_key[RITAS_KEY_SI
 /* Deals a common coin to a group of n processes, of which f may be faulty, from the system's randomness. Writes n
  * secrets of RITAS_KEY_SIZE bytes, one after the other, by the number of their process: each is for ritas_set_coin of
  * that one, and nobody else may see it. Writes n public keys of RITAS_COIN_KEY_SIZE bytes: all are for ritas_set_coin
- * of all. Whoever deals foresees every coin, and so does whoever sees f + 1 of the secrets. Who decides besides when
- * messages arrive can then keep agreement from ending, but not make it wrong. So overwrite the secrets when they are
- * where they belong. Returns 1. */
-int ritas_coin_deal(size_t n, size_t f, uint8_t *secrets, uint8_t *public_keys);
+ * of all. There is room for secrets_s and public_keys_s bytes, at least so many. Whoever deals foresees every coin,
+ * and so does whoever sees f + 1 of the secrets. Who decides besides when messages arrive can then keep agreement from
+ * ending, but not make it wrong. So overwrite the secrets when they are where they belong. Returns 1. */
+int ritas_coin_deal(
+    size_t n,
+    size_t f,
+    uint8_t *secrets,
+    size_t secrets_s,
+    uint8_t *public_keys,
+    size_t public_keys_s);
 
 /* Makes a context for process pid of a group of n processes, of which f may be faulty. Processes have the numbers 0 to
  * n - 1. It listens to this port on all addresses of the machine; if port is 0, to one that the system chooses.

@@ -136,20 +136,31 @@ pub unsafe extern "C" fn ritas_keygen(
 /// Deals a common coin to a group of n processes, of which f may be faulty, from the system's randomness. Writes n
 /// secrets of RITAS_KEY_SIZE bytes, one after the other, by the number of their process: each is for ritas_set_coin of
 /// that one, and nobody else may see it. Writes n public keys of RITAS_COIN_KEY_SIZE bytes: all are for ritas_set_coin
-/// of all. Whoever deals foresees every coin, and so does whoever sees f + 1 of the secrets. Who decides besides when
-/// messages arrive can then keep agreement from ending, but not make it wrong. So overwrite the secrets when they are
-/// where they belong. Returns 1.
+/// of all. There is room for secrets_s and public_keys_s bytes, at least so many. Whoever deals foresees every coin,
+/// and so does whoever sees f + 1 of the secrets. Who decides besides when messages arrive can then keep agreement from
+/// ending, but not make it wrong. So overwrite the secrets when they are where they belong. Returns 1.
 ///
 /// # Safety
-/// Pointers are null or point to n secrets and to n public keys, which may be written.
+/// Pointers are null or point to so many bytes that may be written.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ritas_coin_deal(n: usize, f: usize, secrets: *mut u8, public_keys: *mut u8) -> c_int {
+pub unsafe extern "C" fn ritas_coin_deal(
+    n: usize,
+    f: usize,
+    secrets: *mut u8,
+    secrets_s: usize,
+    public_keys: *mut u8,
+    public_keys_s: usize,
+) -> c_int {
     act(|| {
         if secrets.is_null() || public_keys.is_null() {
             return Err(Failure::invalid("a null pointer in place of keys"));
         }
-        for (pid, (secret, key)) in context::dealt(n, f)?.into_iter().enumerate() {
-            // SAFETY: not null, there are n of them, and the caller promises that so many may be written.
+        let dealt = context::dealt(n, f)?;
+        if secrets_s / RITAS_KEY_SIZE < dealt.len() || public_keys_s / RITAS_COIN_KEY_SIZE < dealt.len() {
+            return Err(Failure::invalid("there is no room for the keys of n processes"));
+        }
+        for (pid, (secret, key)) in dealt.into_iter().enumerate() {
+            // SAFETY: not null, there is room for n of them, and the caller promises that they may be written.
             unsafe {
                 secrets.cast::<[u8; RITAS_KEY_SIZE]>().add(pid).write(secret.0);
                 public_keys.cast::<[u8; RITAS_COIN_KEY_SIZE]>().add(pid).write(key.0);

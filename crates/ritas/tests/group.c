@@ -38,7 +38,7 @@ static void get_hex(const char *hex, uint8_t *key, size_t size) {
 static int deal(void) {
     uint8_t secrets[N * RITAS_KEY_SIZE], keys[N * RITAS_COIN_KEY_SIZE];
     size_t pid;
-    EXPECT(ritas_coin_deal(N, 1, secrets, keys) == 1);
+    EXPECT(ritas_coin_deal(N, 1, secrets, sizeof secrets, keys, sizeof keys) == 1);
     for (pid = 0; pid < N; pid++) put_hex(secrets + pid * RITAS_KEY_SIZE, RITAS_KEY_SIZE);
     put_hex(keys, sizeof keys);
     return 0;

@@ -48,11 +48,15 @@ static void members(ritas_t *ctx, const uint8_t *key) {
 /* Process 0 of 4. The keys are right in the end. */
 static void coins(ritas_t *ctx, uint8_t *secrets, uint8_t *keys, size_t keys_s) {
     uint8_t *none = NULL, other[RITAS_KEY_SIZE] = {0};
-    FAILS(ritas_coin_deal(4, 1, none, keys), RITAS_INVALID);
-    FAILS(ritas_coin_deal(4, 1, secrets, none), RITAS_INVALID);
-    FAILS(ritas_coin_deal(3, 1, secrets, keys), RITAS_INVALID);
-    FAILS(ritas_coin_deal((size_t)-1, 0, secrets, keys), RITAS_INVALID);
-    EXPECT(ritas_coin_deal(4, 1, secrets, keys) == 1);
+    size_t secrets_s = 4 * RITAS_KEY_SIZE;
+    FAILS(ritas_coin_deal(4, 1, none, secrets_s, keys, keys_s), RITAS_INVALID);
+    FAILS(ritas_coin_deal(4, 1, secrets, secrets_s, none, keys_s), RITAS_INVALID);
+    FAILS(ritas_coin_deal(4, 1, secrets, secrets_s - 1, keys, keys_s), RITAS_INVALID);
+    FAILS(ritas_coin_deal(4, 1, secrets, secrets_s, keys, keys_s - 1), RITAS_INVALID);
+    FAILS(ritas_coin_deal(5, 1, secrets, secrets_s, keys, keys_s), RITAS_INVALID);
+    FAILS(ritas_coin_deal(3, 1, secrets, secrets_s, keys, keys_s), RITAS_INVALID);
+    FAILS(ritas_coin_deal((size_t)-1, 0, secrets, secrets_s, keys, keys_s), RITAS_INVALID);
+    EXPECT(ritas_coin_deal(4, 1, secrets, secrets_s, keys, keys_s) == 1);
     FAILS(ritas_set_coin(NULL, secrets, keys, keys_s), RITAS_CLOSED);
     FAILS(ritas_set_coin(ctx, none, keys, keys_s), RITAS_INVALID);
     FAILS(ritas_set_coin(ctx, other, keys, keys_s), RITAS_INVALID);

@@ -21,6 +21,8 @@ use std::sync::Arc;
 
 /// First byte of what a MAC covers; no handshake's statement begins with it.
 const STATEMENT: u8 = 0xb3;
+/// How long a process that leaves tries to get rid of what it has said.
+const FAREWELL: std::time::Duration = std::time::Duration::from_secs(1);
 /// Frames that are longer are hashed once for all receivers.
 const HASHED_ONCE: usize = 256;
 
@@ -101,7 +103,35 @@ impl Host {
                 self.shared.lock().ended = Some(Problem::Failed(error.to_string()));
             }
         }
+        if self.shared.lock().ended == Some(Problem::Closed) {
+            self.say_the_rest();
+        }
         self.shared.tell();
+    }
+
+    /// What was called for before the group was left is said, as far as there are links.
+    fn say_the_rest(&mut self) {
+        self.carry_out_commands();
+        self.step(Input::PassEnd);
+        self.hub.flush();
+        let end = self.clock.now() + Duration(FAREWELL.as_micros() as u64);
+        while self.hub.pending() > 0 && self.clock.now() < end {
+            let left = until(end, self.clock.now());
+            if self.hub.poll(Some(left)).is_err() {
+                break;
+            }
+            while self.hub.next_event().is_some() {}
+            self.hub.flush();
+        }
+    }
+
+    /// What the program's threads have called for; and whether it receives what is ordered.
+    fn carry_out_commands(&mut self) {
+        let mut inbox = self.shared.lock();
+        let (commands, is_full) = (inbox.take_commands(), inbox.is_full());
+        drop(inbox);
+        let hold = (std::mem::replace(&mut self.is_holding, is_full) != is_full).then_some(Command::Hold(is_full));
+        hold.into_iter().chain(commands).for_each(|command| self.step(Input::Command(command)));
     }
 
     fn pass(&mut self) -> io::Result<()> {
@@ -109,10 +139,7 @@ impl Host {
         let next = [dial, self.timer].into_iter().flatten().min();
         self.hub.poll(next.map(|at| until(at, self.clock.now())))?;
         self.now = self.clock.now();
-        let commands = self.shared.lock().take_commands();
-        for command in commands {
-            self.step(Input::Command(command));
-        }
+        self.carry_out_commands();
         while let Some(event) = self.hub.next_event() {
             match event {
                 Event::Frame(_, peer, frame) => self.on_frame(peer, &frame),
@@ -195,11 +222,7 @@ impl Host {
         inbox.unlinked = unlinked;
         inbox.waiting_bytes = self.machine.waiting();
         self.events.drain(..).for_each(|event| inbox.add(event));
-        let is_full = inbox.is_full();
         drop(inbox);
         self.shared.tell();
-        if std::mem::replace(&mut self.is_holding, is_full) != is_full {
-            self.step(Input::Command(Command::Hold(is_full)));
-        }
     }
 }

@@ -58,7 +58,8 @@ impl GroupHandle {
         Ok(Self { shared, n, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Leaves the group: calls that wait end, and so does every later one. Returns when the links are closed.
+    /// Leaves the group: calls that wait end, and so does every later one. What was called for before is said, as far
+    /// as there are links that take it within a second. Returns when they are closed.
     pub fn leave(&self) {
         self.shared.close();
         if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {

@@ -219,6 +219,18 @@ fn who_waits_learns_that_another_thread_has_left() {
     assert_eq!(group.order(text("late")), Err(Problem::Closed));
 }
 
+/// What was called for before a process leaves is said.
+#[test]
+fn who_leaves_has_said_what_it_was_called_for() {
+    let groups: Vec<GroupHandle> = settings(4, &[1]).into_iter().map(|it| GroupHandle::start(it).unwrap()).collect();
+    groups.iter().for_each(|group| group.set_patience(Some(Duration::from_secs(20))));
+    each(&groups, |_, group| assert_eq!(group.agree_on_bit(0, true), Ok(true)));
+    let last = Bytes::from(vec![7; MESSAGE_BYTES_MAX]);
+    groups[0].reliable_broadcast(0, last.clone()).unwrap();
+    groups[0].leave();
+    each(&groups[1..], |_, group| assert_eq!(group.reliable_receive(ReplicaId(0), 0), Ok(last.clone())));
+}
+
 /// Nobody needs to call in order: what is called too early waits, and keeps nothing else waiting.
 #[test]
 fn calls_of_many_threads_come_in_any_order() {

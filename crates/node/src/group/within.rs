@@ -69,14 +69,20 @@ impl GroupHandle {
     /// # Errors
     /// [`Problem::TooShort`] if it has more: it is next yet.
     pub fn next_ordered_within(&self, room: usize) -> Result<Ordered, Problem> {
-        self.shared.wait(|inbox| {
+        let (ordered, has_room_again) = self.shared.wait(|inbox| {
             let needed = inbox.ordered.front()?.message.len();
             if needed > room {
                 return Some(Err(Problem::TooShort(needed)));
             }
+            let was_full = inbox.is_full();
             inbox.ordered_bytes -= needed;
-            inbox.ordered.pop_front().map(Ok)
-        })?
+            let ordered = inbox.ordered.pop_front()?;
+            Some(Ok((ordered, was_full && !inbox.is_full())))
+        })??;
+        if has_room_again {
+            self.shared.wake();
+        }
+        Ok(ordered)
     }
 
     /// Proposes, unless that was done before and the result was not taken, and waits for the result.
