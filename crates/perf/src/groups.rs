@@ -112,6 +112,11 @@ pub struct Place {
 }
 
 impl Place {
+    /// On loopback, wherever the calling thread is.
+    fn here() -> Self {
+        Self { address: Ipv4Addr::LOCALHOST.into(), enter: Box::new(|| Ok(())) }
+    }
+
     /// Does something there. What it makes stays there.
     fn within<T: Send>(&self, act: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         thread::scope(|scope| {
@@ -202,10 +207,9 @@ fn start(setting: &Setting, places: &[Place], counted: &Arc<Broadcasts>) -> io::
     let replicas = Replicas::of(n).map_err(|error| io::Error::other(error.to_string()))?;
     let faults = replicas.faults();
     let secret = |of: usize| SecretKey([of as u8 + 1; 32]);
-    let listen = |of: usize| match places.get(of) {
-        Some(place) => place.within(|| TcpListener::bind((place.address, 0))),
-        None => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)),
-    };
+    let here = Place::here();
+    let place = |of: usize| places.get(of).unwrap_or(&here);
+    let listen = |of: usize| place(of).within(|| TcpListener::bind((place(of).address, 0)));
     let listeners: Vec<TcpListener> = (0..n).map(listen).collect::<io::Result<_>>()?;
     let member = |(of, listener): (usize, &TcpListener)| Ok((listener.local_addr()?, Ed25519.public(&secret(of))));
     let members: Vec<_> = listeners.iter().enumerate().map(member).collect::<io::Result<_>>()?;
@@ -228,10 +232,7 @@ fn start(setting: &Setting, places: &[Place], counted: &Arc<Broadcasts>) -> io::
             witness,
             ..GroupSettings::new(members.clone(), faults, id, secret(me), listener)
         };
-        let group = match places.get(me) {
-            Some(place) => place.within(|| GroupHandle::start(settings))?,
-            None => GroupHandle::start(settings)?,
-        };
+        let group = place(me).within(|| GroupHandle::start(settings))?;
         group.set_patience(Some(PATIENCE));
         Ok(group)
     };

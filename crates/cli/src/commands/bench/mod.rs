@@ -109,7 +109,7 @@ pub(crate) struct Arguments {
     /// How clients prove who they are
     #[arg(long, value_enum, default_value_t)]
     auth: AuthName,
-    /// What ritas and backup(ritas) toss where replicas do not agree
+    /// What ritas and backup(ritas) toss where replicas do not agree; what is compared with them tosses none
     #[arg(long, value_enum, default_value_t)]
     coin: CoinName,
     /// Let the clients join first, each with a key of its own and on a thread of its own, instead of being named by
@@ -298,7 +298,10 @@ fn check(arguments: &Arguments, subjects: &[Subject]) -> Result {
 fn subjects(arguments: &Arguments) -> Result<Vec<Subject>> {
     let contender = |protocol: Protocol| {
         let refused = |option: &str, why: String| Failure::usage(format!("--{option}: {why}."));
-        let contender = Contender::from(protocol).tossing(arguments.coin).map_err(|why| refused("coin", why))?;
+        // Others have none to toss.
+        let coin =
+            if arguments.protocol == protocol || protocol.tosses_coins() { arguments.coin } else { CoinName::Local };
+        let contender = Contender::from(protocol).tossing(coin).map_err(|why| refused("coin", why))?;
         match arguments.joined {
             true => contender.joined().map_err(|why| refused("joined", why)),
             false => Ok(contender),

@@ -27,6 +27,12 @@ use plan::{Lans, PAIRED_MAX, Plan, Rate};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// Gives a replica's links a rate.
+fn set_rate(plan: &Plan, replica: u8, rate: Rate) -> Result {
+    let scripts = plan.changed(replica, rate);
+    scripts.iter().try_for_each(|(namespace, script)| tools::batch("tc", Some(namespace), script))
+}
+
 /// What the command line says about it.
 #[derive(clap::Args)]
 #[group(id = "network")]
@@ -153,9 +159,7 @@ impl Laboratory {
     /// Halves the rate of a replica's links, or restores it.
     pub(super) fn slow(&self, replica: u8, is_slow: bool) -> Result {
         let plan = self.plan()?;
-        let rate = if is_slow { plan.rate.halved() } else { plan.rate };
-        let scripts = plan.changed(replica, rate);
-        scripts.iter().try_for_each(|(namespace, script)| tools::batch("tc", Some(namespace), script))
+        set_rate(&plan, replica, if is_slow { plan.rate.halved() } else { plan.rate })
     }
 
     /// The words of the command line that build it; `None` outside of one.
@@ -182,14 +186,11 @@ impl Laboratory {
     /// Where processes run, on links of so many Mbit/s.
     fn places(&self, processes: usize, mbit: u64) -> Result<Vec<groups::Place>> {
         let plan = self.plan()?;
-        let rate = Rate { bits_per_s: mbit * 1_000_000 };
-        for replica in 0..processes as u8 {
-            let scripts = plan.changed(replica, rate);
-            scripts.iter().try_for_each(|(namespace, script)| tools::batch("tc", Some(namespace), script))?;
-        }
         if plan.lans == Lans::Peers {
             return Err(Failure::usage("a process of a group has one address: leave out --lans peers."));
         }
+        let rate = Rate { bits_per_s: mbit * 1_000_000 };
+        (0..processes as u8).try_for_each(|replica| set_rate(&plan, replica, rate))?;
         let place = |(replica, [among_replicas, ..]): (u8, [Address; 3])| {
             let namespace = plan.replica(replica);
             let enter = move || tools::enter(&namespace).map_err(|failure| io::Error::other(failure.to_string()));
