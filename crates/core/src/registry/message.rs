@@ -166,6 +166,12 @@ impl Message {
         self.said().may_overtake()
     }
 
+    /// Whether this, if it goes to one replica alone, was said to all before. A link that is behind need not carry it
+    /// again: what is said again is what was not heard, and on such a link that may be on its way yet.
+    pub const fn repeats(&self) -> bool {
+        matches!(self, Self::Agreement(Agreement { message: RitasMessage::Said(_), .. }))
+    }
+
     fn cover(&self) -> Cover {
         self.said().cover()
     }

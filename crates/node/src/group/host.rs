@@ -199,7 +199,12 @@ impl Host {
 
     fn send(&mut self, to: Destination, message: &GroupMessage) {
         let links: Vec<(ReplicaId, LinkId)> = match to {
-            Destination::Replica(id) => self.routes.replica(id).map(|link| (id, link)).into_iter().collect(),
+            // What one process alone is told is what it has not heard, or a question for that: on a link that is behind
+            // it would only make the queue longer.
+            Destination::Replica(id) => {
+                let link = self.routes.replica(id).filter(|link| !self.hub.is_behind(*link));
+                link.map(|link| (id, link)).into_iter().collect()
+            }
             _ => {
                 let linked = self.routes.linked_replicas();
                 linked.filter_map(|id| Some((id, self.routes.replica(id)?))).collect()

@@ -321,6 +321,8 @@ impl<R: Hosted> Host<R> {
                 let others = routes.linked_replicas().filter(|id| id != me).map(Principal::Replica);
                 message.seal(keyring, others, encoded, to_replica);
             }
+            Destination::Replica(id)
+                if message.repeats() && routes.replica(id).is_some_and(|link| hub.is_behind(link)) => {}
             Destination::Replica(id) => {
                 message.seal(keyring, [Principal::Replica(id)].into_iter(), encoded, to_replica);
             }

@@ -360,6 +360,27 @@ fn frames_that_cost_much_end_a_pass() {
     assert!(heard.is_some_and(|pass| pass <= 3), "its turn comes: {heard:?}");
 }
 
+/// Until the other end has read what was sent before.
+#[test]
+fn a_link_is_behind_while_its_socket_takes_nothing() {
+    let (mut server, address) = listening(Channel::Plain, Bounds::default());
+    let mut asking = client(ONE, Channel::Plain);
+    let link = asking.dial(address, ReplicaId(0), who(ONE, 0)).unwrap();
+    run(10, &mut [&mut server, &mut asking], |events| up(&events[1]).is_some());
+    let frame = vec![7; 64 << 10];
+    let mut sent = 0;
+    while !asking.is_behind(link) {
+        assert!(sent < 1000, "the server reads nothing");
+        asking.send(link, Lane::Usual, &frame.clone().into(), &[]);
+        asking.flush();
+        sent += 1;
+    }
+    assert!(sent > 1, "one frame fits into the socket");
+    run(10, &mut [&mut server, &mut asking], |events| frames(&events[0]) == sent);
+    run(10, &mut [&mut asking], |_| true);
+    assert!(!asking.is_behind(link) && asking.pending() == 0);
+}
+
 /// Whoever may say what it runs before it has proved anything says something else each time.
 #[test]
 fn what_the_unknown_say_is_not_remembered() {

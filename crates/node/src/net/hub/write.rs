@@ -44,6 +44,12 @@ impl Hub {
         }
     }
 
+    /// Whether a link has not sent what it was given before this pass.
+    pub fn is_behind(&self, id: LinkId) -> bool {
+        let link = self.links.get(id.index as usize).and_then(Option::as_ref);
+        link.is_some_and(|link| link.generation == id.generation && !link.writable)
+    }
+
     /// Writes to every link for which something was queued.
     pub fn flush(&mut self) {
         let mut dirty = std::mem::take(&mut self.dirty);

@@ -11,7 +11,7 @@ use crate::protocols::ritas::statements::Statements;
 use crate::registry::{InstanceRecord, Message};
 use crate::rejection::Rejection;
 use crate::services::Counter;
-use crate::testing::net::{Net, c, cluster, done, kind, r};
+use crate::testing::net::{Frame, Net, c, cluster, done, kind, r};
 use crate::time::Duration;
 use crate::wire::Wire;
 use alloc::vec;
@@ -93,6 +93,20 @@ fn what_is_lost_is_said_again() {
         net.pass(A_WHILE);
         assert_eq!(history(&net, &[0, 1, 2, 3]), [10; 4]);
     }
+}
+
+/// On a link that is behind a runtime leaves them out ([`Message::repeats`]).
+#[test]
+fn what_goes_to_one_alone_was_said_to_all() {
+    let mut net = net_of("ritas", 4, 1);
+    net.isolate(&[3]);
+    ask(&mut net, &mut 0, 5);
+    net.heal();
+    let from = net.sent.len();
+    net.pass(A_WHILE);
+    let again = |frame: &&Frame| frame.message.repeats() && frame.to == r(3);
+    assert!(net.sent[from..].iter().filter(again).count() > 0, "it is told what it has missed");
+    assert!(net.sent.iter().all(|frame| frame.message.repeats() == (kind(&frame.message) == "SAID")));
 }
 
 #[test]
