@@ -65,15 +65,16 @@ impl Memory {
         let members = limits.members_max as u64;
         let parties = (cluster.replicas.n() + identities) as u64 + members;
         let sessions = identities as u64 * limits.sessions_per_identity_max as u64 + 64 * members;
-        let of_anything = [ENTRIES_MIN, pending, reads, requests, 2 * cluster.history_bound(), 4 * members];
+        let n = cluster.replicas.n() as u64;
+        let on_their_way = n * HEARD;
+        let of_anything =
+            [ENTRIES_MIN, pending, reads, requests, 2 * cluster.history_bound(), 4 * members, on_their_way];
         let entries_max = of_anything.into_iter().max().unwrap_or_default();
         let effects = entries_max + cluster.inherited_bound();
         // Of RITAS: the messages that were ordered in the window and a tombstone for each of its rounds, of which half
         // may order nothing; what is heard of further messages; and of the rounds that are open three broadcasts of
         // each replica, and its votes.
-        let n = cluster.replicas.n() as u64;
         let ordered = 2 * cluster.window() * (n * WINDOW + 1);
-        let on_their_way = n * HEARD;
         let instances = ordered + on_their_way + (ROUNDS_OPEN_MAX as u64 + ROUNDS_AHEAD + 1) * n * (3 + BINARY_STEPS);
         let named = vec![
             ("pool.waiting", pending + of_replicas, "pending_requests_max, what is passed on, INITs and rulings"),
@@ -81,6 +82,7 @@ impl Memory {
             ("queue.requests", pending, "pending_requests_max"),
             ("running.reads", reads, "pending_reads_max"),
             ("order.slots", slots, "two windows"),
+            ("order.arrived", on_their_way, "HEARD of each replica"),
             ("stack.instances", instances, "two windows of rounds, and those that are open"),
             ("trace.effects", effects, "all that any limit allows, and entries_max of reports"),
             ("waiting.clients", CLIENT_SET_MAX, "CLIENT_SET_MAX of shares.rs"),
