@@ -43,7 +43,8 @@ pub fn successor(directory: &Path, old: &ClusterConfig, successor: &Successor) -
     let cluster_id = new_id().map_err(|error| TestnetError::Io(directory.to_owned(), error))?;
     let (protocol, limits, genesis_root) = (*protocol, limits.clone(), Some(genesis.root()));
     let mut config = ClusterConfig { cluster_id, protocol, limits, genesis_root, ..old.clone() };
-    // Its keys stay, too, where somebody tosses it: coins are bound to the cluster as all else is.
+    // What only RITAS has goes with it. Where it stays the keys of its coin do, too: coins are bound to the cluster as
+    // all else is.
     if !protocol.tosses_coins() {
         config.coin = Coin::Local;
         config.vects = Vects::default();

@@ -321,6 +321,7 @@ impl<R: Hosted> Host<R> {
                 let others = routes.linked_replicas().filter(|id| id != me).map(Principal::Replica);
                 message.seal(keyring, others, encoded, to_replica);
             }
+            // It would only make the queue longer.
             Destination::Replica(id)
                 if message.repeats() && routes.replica(id).is_some_and(|link| hub.is_behind(link)) => {}
             Destination::Replica(id) => {

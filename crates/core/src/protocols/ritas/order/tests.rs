@@ -174,13 +174,12 @@ fn all_crash_at_once_and_nothing_is_lost() {
     }
 }
 
-/// What was said.
-fn statements(net: &Net<Counter>) -> Vec<Said> {
-    let of_frame = |message: &Message| match message {
-        Message::Agreement(Agreement { message: RitasMessage::Said(Statements(said)), .. }) => said.clone(),
-        _ => Vec::new(),
-    };
-    net.sent.iter().flat_map(|frame| of_frame(&frame.message)).collect()
+/// The statements in a message.
+fn statements(message: &Message) -> &[Said] {
+    match message {
+        Message::Agreement(Agreement { message: RitasMessage::Said(Statements(said)), .. }) => said,
+        _ => &[],
+    }
 }
 
 #[test]
@@ -189,7 +188,7 @@ fn with_a_common_coin_nobody_votes_in_steps() {
         let mut net = net_with(way, "ritas", n, 1);
         ask(&mut net, &mut 0, 10);
         assert_eq!(history(&net, &(0..n).collect::<Vec<_>>()), vec![10; n]);
-        let said = statements(&net);
+        let said: Vec<&Said> = net.sent.iter().flat_map(|frame| statements(&frame.message)).collect();
         let is_common = way.0 == Coin::Common;
         assert_eq!(said.iter().any(|said| matches!(said.statement, Statement::Est(true))), is_common);
         assert_eq!(said.iter().any(|said| said.path.number(Layer::Step).is_some()), !is_common);
@@ -202,20 +201,16 @@ fn vects_go_by_echo_broadcast_if_that_was_asked_for() {
     for way in WAYS {
         let mut net = net_with(way, "ritas", 4, 1);
         ask(&mut net, &mut 0, 3);
-        let mut of_vects = statements(&net).into_iter().filter(|said| said.path.number(Layer::Vect).is_some());
+        let said = net.sent.iter().flat_map(|frame| statements(&frame.message));
+        let mut of_vects = said.filter(|said| said.path.number(Layer::Vect).is_some());
         assert_eq!(of_vects.all(|said| !matches!(said.statement, Statement::Ready(_))), way.1 == Vects::Echo);
     }
 }
 
 /// Whether replica 3 has said, from that frame on, what it may have said differently.
 fn spoke(net: &Net<Counter>, from: usize) -> bool {
-    let binds = |message: &Message| match message {
-        Message::Agreement(Agreement { message: RitasMessage::Said(Statements(said)), .. }) => {
-            said.iter().any(|said| said.statement.binds())
-        }
-        _ => false,
-    };
-    net.sent[from..].iter().any(|frame| frame.from == r(3) && binds(&frame.message))
+    let mut its = net.sent[from..].iter().filter(|frame| frame.from == r(3));
+    its.any(|frame| statements(&frame.message).iter().any(|said| said.statement.binds()))
 }
 
 /// Order 8 to 10.
@@ -310,12 +305,8 @@ fn no_round_follows_for_who_lost_its_log_and_is_behind() {
 /// ritas-F3 and the long values: who lacks a payload fetches it, also if all have crashed since.
 #[test]
 fn a_body_that_was_vouched_for_is_found_after_a_crash() {
-    let has_payload = |message: &Message| match message {
-        Message::Agreement(Agreement { message: RitasMessage::Said(Statements(said)), .. }) => {
-            said.iter().any(|said| matches!(&said.statement, Statement::Initial(value) if value.0.len() > 40))
-        }
-        _ => false,
-    };
+    let is_payload = |said: &Said| matches!(&said.statement, Statement::Initial(value) if value.0.len() > 40);
+    let has_payload = move |message: &Message| statements(message).iter().any(is_payload);
     for rounds in 1..10 {
         let mut net = net_of("ritas", 4, 1);
         // Replica 3 never gets a payload from its sender, replica 2.
