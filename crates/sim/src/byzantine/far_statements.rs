@@ -1,11 +1,12 @@
 //! Statements of RITAS about instances that are not there (ritas-A5, ritas-A7, ritas-A8): far ahead, long over, of
-//! nobody, or none that could be; and about instances that are, as of somebody else.
+//! nobody, or none that could be; and about instances that are, as of somebody else. And the author says that it lost
+//! its log, there or in the round that comes next, for which the others have a round follow.
 
 use super::{Behaviour, Liar, coins, two_faced};
 use bezant_core::ids::{InstanceId, Sequence};
 use bezant_core::protocols::ritas::message::{Heard, Said, Statement, Summary, Value, Word};
 use bezant_core::protocols::ritas::order::{Agreement, Progress, RitasMessage, Whereabouts};
-use bezant_core::protocols::ritas::path::{NUMBER_MAX, Path};
+use bezant_core::protocols::ritas::path::{Layer, NUMBER_MAX, Path};
 use bezant_core::protocols::ritas::statements::Statements;
 use bezant_core::registry::{Incoming, Message};
 use bezant_core::time::Instant;
@@ -18,6 +19,8 @@ const BURST: usize = 8;
 pub(super) struct FarStatements {
     /// The last statement that was heard of others, and in which instance.
     last: Option<(InstanceId, Said)>,
+    /// The last round of which anything was heard.
+    round: u64,
 }
 
 /// An instance near the one that somebody has spoken about, or far from it.
@@ -70,6 +73,7 @@ impl Behaviour for FarStatements {
         if let Message::Agreement(Agreement { instance, message: RitasMessage::Said(Statements(said)) }) =
             &*incoming.message
         {
+            self.round = said.iter().filter_map(|said| said.path.number(Layer::Round)).fold(self.round, u64::max);
             self.last = said.last().map(|said| (*instance, said.clone())).or_else(|| self.last.take());
         }
         true
@@ -80,7 +84,7 @@ impl Behaviour for FarStatements {
         for to in liar.others() {
             let said = (0..BURST).map(|_| invent(liar, &last)).collect();
             liar.agree(to, instance, RitasMessage::Said(Statements(said)));
-            let far = *liar.rng.pick(&[0, 1, 3, 1 << 16, u64::MAX]);
+            let far = *liar.rng.pick(&[0, 1, self.round + 1, 1 << 16, u64::MAX]);
             let message = match liar.rng.below(4) {
                 0 => {
                     let heard = vec![(near(liar, last.path), Heard::default())];

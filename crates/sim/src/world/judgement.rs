@@ -10,7 +10,7 @@ use crate::node::{Counts, Node};
 use crate::stage::Stage;
 use crate::trace::Trace;
 use bezant_core::digest::Digest;
-use bezant_core::ids::Sequence;
+use bezant_core::ids::{InstanceId, Sequence};
 use bezant_core::notice::Report;
 use bezant_core::schedule::Part;
 use std::collections::BTreeSet;
@@ -47,14 +47,22 @@ impl World {
         self.nodes.iter().filter(|node| node.is_correct() && !self.scenario.outsiders.contains(&node.id()))
     }
 
-    fn has_converged(&self) -> bool {
-        // What replicas speculate about need not agree while no client asks.
+    /// How far each replica of the core has come. What replicas speculate about need not agree while no client asks.
+    fn ends(&self) -> BTreeSet<(InstanceId, Sequence, Digest)> {
         let end = |report: Report| match self.stage.cluster.part(report.instance) {
             Part::Backup(_) | Part::Unreplicated => (report.instance, report.executed, report.history),
             _ => (report.instance, Sequence(0), Digest::ZERO),
         };
-        let ends: BTreeSet<_> = self.core().filter_map(Node::report).map(end).collect();
-        ends.len() == 1 && (!self.is_healthy() || self.core().filter_map(Node::report).all(takes_part))
+        self.core().filter_map(Node::report).map(end).collect()
+    }
+
+    /// Whether all have one state; or, since liars may have something ordered for ever, all have come to where the first
+    /// of them was: that their histories are the same as far as that [is checked](crate::checks) all the time.
+    fn has_converged(&self, first: (InstanceId, Sequence)) -> bool {
+        let ends = self.ends();
+        let all_came = || ends.iter().all(|(instance, executed, _)| (*instance, *executed) >= first);
+        let is_one = ends.len() == 1 || !self.scenario.liars.is_empty() && all_came();
+        is_one && (!self.is_healthy() || self.core().filter_map(Node::report).all(takes_part))
     }
 
     /// Whether nobody lies and nobody is missing: then everybody takes part again in the end. In a composition whoever
@@ -66,13 +74,14 @@ impl World {
 
     /// All replicas of the core reach one state. Their last stable checkpoints may differ: the next batches bring one.
     pub(super) fn converge(&mut self, limit: u64) {
+        let first = self.ends().last().map(|(instance, executed, _)| (*instance, *executed)).unwrap_or_default();
         // A look at every report costs more than a step: look now and then.
-        while self.is_fine() && !self.has_converged() && self.stage.now < limit {
+        while self.is_fine() && !self.has_converged(first) && self.stage.now < limit {
             let next = (self.stage.now + self.scenario.limits.view_timeout.0).min(limit);
             self.play(next, |_| false);
             self.stage.now = next;
         }
-        if self.is_fine() && !self.has_converged() {
+        if self.is_fine() && !self.has_converged(first) {
             let what = format!("replicas do not converge in the second phase: {}", self.positions());
             self.stage.checks.fail("convergence", self.stage.now, what);
         }

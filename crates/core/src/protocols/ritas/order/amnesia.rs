@@ -11,7 +11,8 @@
 //! * Order 10. While nobody orders anything no round follows. So who hears LOST of somebody who has come as far as
 //!   itself, and has nothing on its way, sends an empty payload; and it is asked until messages of n − 1 − f others
 //!   have come to the end of that window. For one that is behind no round follows: on a slow link it would run after
-//!   checkpoints that move on because of it.
+//!   checkpoints that move on because of it. Nor for one that is ahead: it asks again when this replica is there, too,
+//!   and a liar could name a round that is ahead of all that ever come.
 //!
 //! # Why it is safe
 //! Let a be the replica, in whose place there may be up to f−1 other faulty ones. It spoke about rounds up to
@@ -23,6 +24,10 @@
 //! # Why it ends
 //! A liar that names a late round keeps nobody silent: it counts when that is reached, and the other 2f+1 are correct.
 //! What the silent one does not send, its clients send to all when they retry; it passes on what it is asked.
+//!
+//! # What a liar can do
+//! It can ask for ever, and in every round. Then empty rounds follow one another, as they do if it sends payloads of its
+//! own, which nobody can tell from those of a correct replica; with LOST the others send as many.
 //!
 //! [`ROUNDS_AHEAD`]: super::super::atomic_broadcast::ROUNDS_AHEAD
 
@@ -81,7 +86,7 @@ impl Ritas {
     pub(super) fn on_lost(&mut self, context: &mut Ctx<'_>, from: ReplicaId, asked: Whereabouts) {
         context.step("Order 10");
         let here = Whereabouts { question: asked.question, round: self.round() };
-        self.owes_round |= self.silence.is_none() && asked.round >= here.round;
+        self.owes_round |= self.silence.is_none() && asked.round == here.round;
         context.push(OrderEffect::Send(from, RitasMessage::Round(here)));
     }
 
