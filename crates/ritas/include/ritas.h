@@ -242,7 +242,8 @@ ptrdiff_t ritas_vc(
  * for as long as that. Needs no context. Returns 1. */
 int ritas_vector_extract(const uint8_t *decision, size_t decision_s, ritas_vector_t *vector);
 
-/* Broadcasts a message atomically: all correct processes receive the messages of all in one order. Returns 1. */
+/* Broadcasts a message atomically: all correct processes receive the messages of all in one order, in which those of
+ * each correct process come in the order in which it broadcast them. Returns 1. */
 int ritas_ab_bcast(ritas_t *ctx, const uint8_t *buf, size_t buf_s);
 
 /* Waits for the next message in the order, and returns its length in bytes. Its number and its sender go into abh,

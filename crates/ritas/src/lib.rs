@@ -443,7 +443,8 @@ pub unsafe extern "C" fn ritas_vector_extract(
     })
 }
 
-/// Broadcasts a message atomically: all correct processes receive the messages of all in one order. Returns 1.
+/// Broadcasts a message atomically: all correct processes receive the messages of all in one order, in which those of
+/// each correct process come in the order in which it broadcast them. Returns 1.
 ///
 /// # Safety
 /// As for [`ritas_rb_bcast`].

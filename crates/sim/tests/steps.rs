@@ -33,7 +33,7 @@ const RUNS: [(&str, u64); 14] = [
 const UNSEEN: [(&str, &[&str]); 12] = [
     ("it is how votes, vectors and coins are judged, and who goes on", &["BC 4", "BC 5", "CC 7", "CC 8", "MVC 3"]),
     ("a total order has no use for it", &["EB 1", "EB 2", "EB 3", "VC 1", "VC 2", "VC 3"]),
-    ("a group has no service, and runs by itself", &["Group 1", "Group 2", "Group 3", "Group 4", "Group 5"]),
+    ("a group has no service, and runs by itself", &["Group 1", "Group 2", "Group 3", "Group 4", "Group 5", "Group 6"]),
     ("it is whom a client asks", &["Aardvark 1"]),
     ("a client's host takes it", &["Robust 1"]),
     ("no honest replica leaves a request out", &["Aardvark 4", "Robust 5"]),

@@ -139,7 +139,8 @@ impl GroupHandle {
         self.call(None, Call::Order(message))
     }
 
-    /// The next message in the order that is the same at all correct processes.
+    /// The next message in the order that is the same at all correct processes. Those of one of them come as it sent
+    /// them.
     ///
     /// # Errors
     /// [`Problem`].

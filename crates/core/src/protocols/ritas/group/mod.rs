@@ -13,7 +13,8 @@
 //! * Group 3. Messages of the atomic broadcast that wait go into a *bundle* together, so many bundles at a time: under
 //!   load bundles grow by themselves.
 //! * Group 4. What was said in a pass is sent in as few messages as it fits into.
-//! * Group 5. On a timer: what was heard ([`super::channel`]), and how far this process has come (`history.rs`).
+//! * Group 5. What of a process was ordered comes in the order in which that process sent it (`turns.rs`).
+//! * Group 6. On a timer: what was heard ([`super::channel`]), and how far this process has come (`history.rs`).
 //!
 //! # Why it is safe
 //! Each layer is. A message belongs to one *epoch*, a run of the group: what was said in another is rejected
@@ -22,7 +23,8 @@
 //!
 //! # Deviations
 //! *Bundles*: the thesis broadcasts each message by itself, which costs a reliable broadcast for each.
-//! [`GroupOptions::bundles`] switches them off. *Forgetting*: the thesis does not say what is kept for slow processes.
+//! [`GroupOptions::bundles`] switches them off. *Turns*: the thesis orders messages of one process in any way.
+//! *Forgetting*: the thesis does not say what is kept for slow processes.
 //! Of the atomic broadcast see `history.rs`. Of the other layers the last [`ROOTS`](super::stack::ROOTS) instances of
 //! each are kept, and of each owner: whoever is further behind is one of the f, too.
 
@@ -31,6 +33,7 @@ mod history;
 mod message;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use super::atomic_broadcast::WINDOW;
 use super::message::{Said, Value};
@@ -59,6 +62,7 @@ pub use history::HISTORY_ROUNDS_MAX;
 use history::History;
 use message::{BUNDLE_MESSAGES_MAX, Bundle, Part};
 pub use message::{GroupMessage, Here, MESSAGE_BYTES_MAX, Speech};
+use turns::Turns;
 
 /// Bytes of a bundle, if it has more than one message.
 const BUNDLE_BYTES: usize = 256 << 10;
@@ -116,6 +120,7 @@ pub struct Group {
     waiting_bytes: usize,
     pace: Pace,
     history: History,
+    turns: Turns,
     /// Bytes that the round which is just being delivered has delivered so far.
     delivered_bytes: usize,
     is_left_behind: bool,
@@ -138,6 +143,7 @@ impl Group {
             waiting_bytes: 0,
             pace: Pace::default(),
             history: History::new(&options.replicas, options.history_bytes_max),
+            turns: Turns::new(&options.replicas),
             delivered_bytes: 0,
             is_left_behind: false,
             told_here: Here { round: 0, kept: 0 },
@@ -255,8 +261,9 @@ impl Group {
                 }
                 Outcome::Ordered(_, id, value) => {
                     self.delivered_bytes += value.0.len();
-                    let Bundle(parts) = Bundle::from_bytes(value.0).expect("a correct process has listed it");
-                    for Part(bytes) in parts {
+                    out.step("Group 5");
+                    let bundle = Bundle::from_bytes(value.0).expect("a correct process has listed it");
+                    for Part(bytes) in self.turns.take(id, bundle).into_iter().flat_map(|Bundle(parts)| parts) {
                         out.notify(GroupEvent::Ordered(id.sender, bytes));
                     }
                 }
@@ -342,10 +349,10 @@ impl Group {
         self.stack.standing(Path::atomic_broadcast()).map_or(0, |standing| standing.round)
     }
 
-    /// Group 5.
+    /// Group 6.
     fn on_channel_timeout(&mut self, now: Instant, out: &mut Outbox<Self>) {
         out.set_timer(GroupTimer::Channel, now + self.options.interval);
-        out.step("Group 5");
+        out.step("Group 6");
         let here = Here { round: self.stack.needs_from(Path::atomic_broadcast()), kept: self.history.kept() };
         let is_due = self.pace.interval();
         if is_due || core::mem::replace(&mut self.told_here, here) != here {
