@@ -191,11 +191,12 @@ fn install_tool(tool: &Tool) -> Result<bool> {
     if version.split_whitespace().any(|word| word == tool.version) {
         return Ok(false);
     }
-    // Unoptimised: they run for seconds, and would compile for minutes.
+    // Unoptimised, and without what a debugger needs: they run for seconds, and would compile for minutes.
     let what = format!("{}@{}", tool.name, tool.version);
     let root = tools();
     let root = root.to_string_lossy();
     let mut command = cargo(&["install", "--locked", "--quiet", "--debug", "--root", &root, &what]);
+    command.env("CARGO_PROFILE_DEV_DEBUG", "0");
     let advice = format!("install {what} (cargo install --locked {what}) or reach the package registry");
     logged(LOG, INSTALL_LIMIT, &mut command).map_err(|failure| failure.during(&advice))?;
     Ok(true)

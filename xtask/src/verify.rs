@@ -2,7 +2,8 @@
 //! clock's, the second what it and all that it started computed.
 //!
 //! Steps that mostly wait (clusters that lose a replica and find a new view) go beside those that compute, each in a
-//! process of its own: `--lanes 1` runs all one after the other. What measures a network runs alone.
+//! process of its own: `--lanes 1` runs all one after the other. What computes has the lowest priority then, so that
+//! what waits finds the machine as idle as it would alone. What measures a network runs alone.
 //!
 //! Cheap checks come first, so that most mistakes cost seconds. Behind a step that runs tests stand the reports of all
 //! test programs that had a test to run, as cargo wrote them. The last line of a run that went well is
@@ -15,7 +16,7 @@ use crate::process::{self, binary, cargo, logged};
 use crate::{e2e, files, finding, fuzz, instructions, purity, seeds, spec, suites, tidy, tools};
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -33,19 +34,23 @@ struct Step {
     run: fn(&mut Tally) -> Result<String>,
 }
 
-/// The steps that mostly wait, and those that compute beside them. They need nothing of each other.
-const WAITING: [&str; 9] = [
-    "e2e-demo",
-    "e2e-sql",
-    "e2e-cluster",
-    "e2e-aliph",
-    "e2e-ring",
-    "e2e-ritas",
-    "e2e-postgres",
-    "e2e-python",
-    "e2e-referee",
+/// The steps that go side by side, lane by lane: those that mostly wait; beside them, with the lowest priority, those
+/// that compute, in two lanes that take about as long. They need nothing of each other.
+const LANES: [&[&str]; 3] = [
+    &[
+        "e2e-demo",
+        "e2e-sql",
+        "e2e-cluster",
+        "e2e-aliph",
+        "e2e-ring",
+        "e2e-ritas",
+        "e2e-postgres",
+        "e2e-python",
+        "e2e-referee",
+    ],
+    &["saved-seeds", "fresh-seeds", "instructions", "sql-fuzz"],
+    &["fuzz", "spec"],
 ];
-const COMPUTING: [&str; 6] = ["saved-seeds", "fresh-seeds", "instructions", "sql-fuzz", "spec", "fuzz"];
 
 const STEPS: [Step; 29] = [
     Step { name: "tools", run: |_| tools::all() },
@@ -124,8 +129,8 @@ const LAST: [&str; 2] = ["e2e-netns", "e2e-shares"];
 
 /// Whether there is something to run a step beside.
 fn is_in_a_lane(step: &Step, chosen: &[&Step]) -> bool {
-    let any = |lane: &[&str]| chosen.iter().any(|step| lane.contains(&step.name));
-    any(&WAITING) && any(&COMPUTING) && (WAITING.contains(&step.name) || COMPUTING.contains(&step.name))
+    let is_used = |lane: &&&[&str]| chosen.iter().any(|step| lane.contains(&step.name));
+    LANES.iter().filter(is_used).count() > 1 && LANES.iter().any(|lane| lane.contains(&step.name))
 }
 
 fn run_step(step: &Step, tally: &mut Tally, (number, of): (usize, usize)) -> Result {
@@ -143,8 +148,8 @@ fn run_step(step: &Step, tally: &mut Tally, (number, of): (usize, usize)) -> Res
     Ok(())
 }
 
-/// Runs what computes and what waits side by side, each step in a process of its own, which says what it took. How many
-/// those were. If one fails, the others of its lane are left out.
+/// Runs the lanes side by side, each step in a process of its own, which says what it took. How many those were. If one
+/// fails, the others of its lane are left out.
 fn run_lanes(chosen: &[&Step], in_lanes: bool, before: usize) -> Result<usize> {
     let steps: Vec<&str> =
         chosen.iter().filter(|step| in_lanes && is_in_a_lane(step, chosen)).map(|step| step.name).collect();
@@ -155,18 +160,19 @@ fn run_lanes(chosen: &[&Step], in_lanes: bool, before: usize) -> Result<usize> {
         }
         Ok(())
     };
-    let (computed, waited) = std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| lane(&WAITING));
-        let computed = lane(&COMPUTING);
-        (computed, waiting.join().expect("a lane does not panic"))
-    });
-    computed.and(waited)?;
+    let lane = &lane;
+    std::thread::scope(|scope| {
+        let running = LANES.map(|names| scope.spawn(move || lane(names)));
+        running.map(|running| running.join().expect("a lane does not panic")).into_iter().collect::<Result>()
+    })?;
     Ok(done.into_inner() - before)
 }
 
 /// One step in a process of its own. Its line and, if it fails, all that it said are shown when it ends.
 fn run_beside(name: &str, done: &AtomicUsize, of: usize) -> Result {
-    let output = Command::new(std::env::current_exe()?)
+    let this = std::env::current_exe()?;
+    let priority = if LANES[0].contains(&name) { "0" } else { "19" };
+    let output = process::program("nice", &["-n", priority, &this.to_string_lossy()])
         .args(["verify", "--only", name])
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
@@ -343,7 +349,7 @@ mod tests {
 
     #[test]
     fn lanes_hold_steps_that_there_are() {
-        for name in WAITING.iter().chain(&COMPUTING).chain(&LAST) {
+        for name in LANES.into_iter().flatten().chain(&LAST) {
             assert!(STEPS.iter().any(|step| step.name == *name), "{name}");
         }
     }

@@ -94,6 +94,10 @@ impl<S: Service> Host<S> {
     }
 }
 
+/// At every so many steps of all replicas the one that made it has its invariants checked. A prime, so that each has its
+/// turn.
+const STEPS_PER_CHECK: usize = 7;
+
 /// See the [module](self).
 #[derive(Clone)]
 pub(crate) struct Net<S: Service = Counter> {
@@ -115,6 +119,7 @@ pub(crate) struct Net<S: Service = Counter> {
     pub(crate) fuses: BTreeMap<usize, usize>,
     /// The records that were lost so.
     pub(crate) lost: Vec<Record>,
+    steps: usize,
     make: fn(usize) -> S,
 }
 
@@ -204,6 +209,7 @@ impl<S: Service> Net<S> {
             skews: alloc::vec![0; n],
             fuses: BTreeMap::new(),
             lost: Vec::new(),
+            steps: 0,
             make,
         };
         for id in 0..n {
@@ -292,6 +298,10 @@ impl<S: Service> Net<S> {
         let mut out = Outbox::new();
         let skew = self.skews[id];
         self.hosts[id].replica.step(Instant(self.now.0.saturating_add_signed(skew)), input, &mut out);
+        self.steps += 1;
+        if self.steps.is_multiple_of(STEPS_PER_CHECK) {
+            self.hosts[id].replica.check_invariants();
+        }
         for effect in out.drain().collect::<Vec<_>>() {
             if let Effect::Persist(record) | Effect::Append(record) = &effect
                 && let Some(left) = self.fuses.get_mut(&id)
