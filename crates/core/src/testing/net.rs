@@ -94,8 +94,8 @@ impl<S: Service> Host<S> {
     }
 }
 
-/// At every so many steps of all replicas the one that made it has its invariants checked. A prime, so that each has its
-/// turn.
+/// At every so many steps of all replicas the one that made it has its invariants checked. A prime, so that each has
+/// its turn.
 const STEPS_PER_CHECK: usize = 7;
 
 /// See the [module](self).

@@ -56,8 +56,8 @@ impl World {
         self.core().filter_map(Node::report).map(end).collect()
     }
 
-    /// Whether all have one state; or, since liars may have something ordered for ever, all have come to where the first
-    /// of them was: that their histories are the same as far as that [is checked](crate::checks) all the time.
+    /// Whether all have one state; or, since liars may have something ordered for ever, all have come to where the
+    /// first of them was: that their histories are the same as far as that [is checked](crate::checks) all the time.
     fn has_converged(&self, first: (InstanceId, Sequence)) -> bool {
         let ends = self.ends();
         let all_came = || ends.iter().all(|(instance, executed, _)| (*instance, *executed) >= first);

@@ -1,9 +1,9 @@
 //! Messages of one process come in the order in which it sent them.
 //!
 //! Atomic broadcast does not say so: a bundle may be ordered before an earlier one of the same process, in the same
-//! round or because the earlier one was delivered late. Such a bundle waits for its turn. All processes come to the same
-//! order still, since it follows from what atomic broadcast has ordered. A liar that leaves a number out holds up what
-//! it sent itself, and that is less than a [window](super::WINDOW) of bundles: no later ones are ordered.
+//! round or because the earlier one was delivered late. Such a bundle waits for its turn. All processes come to the
+//! same order still, since it follows from what atomic broadcast has ordered. A liar that leaves a number out holds up
+//! what it sent itself, and that is less than a [window](super::WINDOW) of bundles: no later ones are ordered.
 
 use super::super::path::Id;
 use super::message::Bundle;

@@ -26,8 +26,8 @@
 //! What the silent one does not send, its clients send to all when they retry; it passes on what it is asked.
 //!
 //! # What a liar can do
-//! It can ask for ever, and in every round. Then empty rounds follow one another, as they do if it sends payloads of its
-//! own, which nobody can tell from those of a correct replica; with LOST the others send as many.
+//! It can ask for ever, and in every round. Then empty rounds follow one another, as they do if it sends payloads of
+//! its own, which nobody can tell from those of a correct replica; with LOST the others send as many.
 //!
 //! [`ROUNDS_AHEAD`]: super::super::atomic_broadcast::ROUNDS_AHEAD
 
