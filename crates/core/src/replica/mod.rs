@@ -285,7 +285,7 @@ impl<S: Service> Machine for Replica<S> {
             Input::Command(never) => match never {},
             Input::PassEnd => composite.pass_end(&mut s),
         }
-        // The tests of this crate look now and then: at every step it would be half of their time.
+        // The tests of this crate look now and then: at every step it would be half of the time of many.
         if cfg!(all(debug_assertions, not(test))) {
             self.check_invariants();
         }
