@@ -51,7 +51,7 @@ fn is_full(batches: usize, bytes: usize, limits: &Limits) -> bool {
 }
 
 /// The most bytes of operations that a batch has: an operation that is longer than a batch should be goes alone.
-fn most_bytes(limits: &Limits) -> usize {
+pub(super) fn most_bytes(limits: &Limits) -> usize {
     limits.batch_bytes_max.max(limits.operation_bytes_max)
 }
 

@@ -1,6 +1,6 @@
 //! What a replica does for clients that panic: Ring 6 to 8 of the [module](super).
 
-use super::held::{UNDER_WAY_MAX, WINDOW};
+use super::held::{UNDER_WAY_MAX, WINDOW, most_bytes};
 use super::message::{Accepted, Body, Probe, Stamp};
 use super::path::Path;
 use super::state::RingFast;
@@ -25,7 +25,8 @@ const PATIENCE_FACTOR: u64 = 2;
 const SIGNED_ATTEMPT: u64 = 2;
 
 /// Batches that this entry has under way when those of signed requests wait: they have as much room again as others.
-/// It is half of what others accept.
+/// It is half of what others accept. So it is in bytes, counted in the longest requests that there may be: whoever
+/// panics has no time to wait for one after the other.
 const SIGNED_UNDER_WAY_MAX: usize = 2 * UNDER_WAY_MAX;
 
 impl<S: Service> RingFast<S> {
@@ -74,7 +75,7 @@ impl<S: Service> RingFast<S> {
         let limits = &s.cluster.limits;
         loop {
             let (batches, bytes) = self.batches.under_way(s.me, s.now, limits.client_retry);
-            if batches >= SIGNED_UNDER_WAY_MAX || bytes >= 2 * WINDOW * limits.batch_bytes_max {
+            if batches >= SIGNED_UNDER_WAY_MAX || bytes >= 2 * WINDOW * most_bytes(limits) {
                 return;
             }
             let requests = self.signed_batch(s);

@@ -97,6 +97,25 @@ fn ring_o12_who_fills_its_places_at_an_entry_stops_nothing() {
     run.check();
 }
 
+/// ring-O12: signed requests that are longer than a batch should be leave one beside the other. One after the other they
+/// would take a round each, and whoever panicked last would have no time left.
+#[test]
+fn ring_o12_long_signed_requests_do_not_wait_for_each_other() {
+    let cluster = Run::cluster(ring_fast(), 4);
+    let limits = Limits { batch_bytes_max: 1, ..cluster.limits };
+    let mut run = Run::of(Cluster { limits, ..cluster }, 1, 1);
+    for session in 1..5 {
+        let request = signed_at(&mut run, session, 2, 2_000);
+        run.ask(&request, [2]);
+    }
+    run.round();
+    let left = run.net.in_flight.iter().filter(|frame| frame.from == r(2) && kind(&frame.message) == "RING");
+    assert_eq!(left.count(), 4);
+    run.settle();
+    assert_eq!(run.journals().iter().map(Vec::len).collect::<Vec<_>>(), [4; 4]);
+    run.check();
+}
+
 /// Where a request is not its client's, its sessions are one to whoever counts; and so are identities that nobody has,
 /// which a liar can make up as it likes.
 #[test]
