@@ -30,7 +30,7 @@ use bezant_core::protocols::ring_fast::{
 };
 use bezant_core::protocols::ring_resilient::{self, Commit, Order, Resilient, ResilientMessage, ResilientRecord};
 use bezant_core::protocols::ritas::message::{Heard, Said, Statement, Summary, Value, Word};
-use bezant_core::protocols::ritas::order::{Agreement, Progress, RitasMessage, Whereabouts};
+use bezant_core::protocols::ritas::order::{Agreement, Lap, Progress, RitasMessage, Whereabouts};
 use bezant_core::protocols::ritas::path::{Layer, Path};
 use bezant_core::protocols::ritas::statements::Statements;
 use bezant_core::protocols::speculative::{Certain, Response};
@@ -179,6 +179,8 @@ fn agreements() -> Vec<(&'static str, RitasMessage)> {
         ("STABLE of RITAS", RitasMessage::Stable(Box::new(certificate()))),
         ("LOST of RITAS", RitasMessage::Lost(Whereabouts { question: Instant(8), round: 5 })),
         ("ROUND", RitasMessage::Round(Whereabouts { question: Instant(8), round: 3 })),
+        ("PING", RitasMessage::Ping(Lap { round: 9, number: 0 })),
+        ("PONG", RitasMessage::Pong(Lap { round: 9, number: 2 })),
     ]
 }
 

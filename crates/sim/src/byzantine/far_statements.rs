@@ -1,11 +1,12 @@
 //! Statements of RITAS about instances that are not there (ritas-A5, ritas-A7, ritas-A8): far ahead, long over, of
 //! nobody, or none that could be; and about instances that are, as of somebody else. And the author says that it lost
-//! its log, there or in the round that comes next, for which the others have a round follow.
+//! its log, there or in the round that comes next, for which the others have a round follow; and it asks and answers
+//! who rests before that round.
 
 use super::{Behaviour, Liar, coins, two_faced};
 use bezant_core::ids::{InstanceId, Sequence};
 use bezant_core::protocols::ritas::message::{Heard, Said, Statement, Summary, Value, Word};
-use bezant_core::protocols::ritas::order::{Agreement, Progress, RitasMessage, Whereabouts};
+use bezant_core::protocols::ritas::order::{Agreement, LAPS, Lap, Progress, RitasMessage, Whereabouts};
 use bezant_core::protocols::ritas::path::{Layer, NUMBER_MAX, Path};
 use bezant_core::protocols::ritas::statements::Statements;
 use bezant_core::registry::{Incoming, Message};
@@ -85,7 +86,8 @@ impl Behaviour for FarStatements {
             let said = (0..BURST).map(|_| invent(liar, &last)).collect();
             liar.agree(to, instance, RitasMessage::Said(Statements(said)));
             let far = *liar.rng.pick(&[0, 1, self.round + 1, 1 << 16, u64::MAX]);
-            let message = match liar.rng.below(4) {
+            let lap = Lap { round: far, number: liar.rng.below(2 * u64::from(LAPS)) as u8 };
+            let message = match liar.rng.below(6) {
                 0 => {
                     let heard = vec![(near(liar, last.path), Heard::default())];
                     RitasMessage::Progress(Progress {
@@ -93,7 +95,9 @@ impl Behaviour for FarStatements {
                         stable: Sequence(far),
                     })
                 }
-                1 => RitasMessage::Lost(Whereabouts { question: Instant(far), round: far }),
+                1 => RitasMessage::Ping(lap),
+                2 => RitasMessage::Pong(lap),
+                3 => RitasMessage::Lost(Whereabouts { question: Instant(far), round: far }),
                 _ => RitasMessage::Round(Whereabouts { question: Instant(far), round: far }),
             };
             liar.agree(to, instance, message);

@@ -25,8 +25,8 @@ const PATIENCE_FACTOR: u64 = 2;
 const SIGNED_ATTEMPT: u64 = 2;
 
 /// Batches that this entry has under way when those of signed requests wait: they have as much room again as others.
-/// It is half of what others accept. So it is in bytes, counted in the longest requests that there may be: whoever
-/// panics has no time to wait for one after the other.
+/// It is half of what others accept. The same holds for their bytes, counted in the longest requests that there may be:
+/// whoever panics last has no time to wait until those before it have gone around one by one.
 const SIGNED_UNDER_WAY_MAX: usize = 2 * UNDER_WAY_MAX;
 
 impl<S: Service> RingFast<S> {

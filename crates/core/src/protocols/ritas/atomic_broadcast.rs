@@ -3,13 +3,15 @@
 //! # Steps
 //! * AB 1. A message gets its sender's next number, and is broadcast reliably. Sender and number are its id.
 //! * AB 2. A process *lists* what was delivered to it that way, once the layer above vouches for it.
-//! * AB 3. Round a begins at a process if it lists anything that is not ordered yet, or if f + 1 proposals of this
-//!   round were delivered to it. It broadcasts, reliably, what it lists: ids, with the names of their messages.
+//! * AB 3. Round a begins at a process if it lists anything that is not ordered yet, and does not rest (after AB 5), or
+//!   if f + 1 proposals of this round were delivered to it. It broadcasts, reliably, what it lists: ids, with the names
+//!   of their messages.
 //! * AB 4. After n − f proposals of the round: W are the ids that f + 1 of them have. Propose W to the round's
 //!   multi-valued consensus.
 //! * AB 5. If that decides a W, what of it was not delivered before is delivered, as soon as it is all here, in the
 //!   order of a digest of round and id, up to a bound of bytes; what is beyond stays listed. Then, and after ⊥, the
-//!   next round may begin.
+//!   next round may begin. Where the layer above says when a process has rested ([`Variant::rests`]), it rests after
+//!   each round that delivered anything.
 //!
 //! # Why it is safe
 //! W is decided by agreement, and W was proposed by a correct process, to which f + 1 said every id of it: one of these
@@ -156,6 +158,10 @@ pub(super) struct AtomicBroadcast {
     open: BTreeSet<u64>,
     /// Whether the layer above lets no round begin for now.
     is_held: bool,
+    /// AB 3: whether this process begins no round by itself for now.
+    rests: bool,
+    /// AB 5: whether it does not after a round that delivered anything.
+    may_rest: bool,
     /// AB 5: bytes of values that one round delivers, if it delivers more than one.
     round_bytes_max: usize,
 }
@@ -170,6 +176,8 @@ impl AtomicBroadcast {
             rounds: BTreeMap::new(),
             open: BTreeSet::new(),
             is_held: false,
+            rests: false,
+            may_rest: variant.rests,
             round_bytes_max: variant.round_bytes_max,
         }
     }
@@ -187,11 +195,22 @@ impl AtomicBroadcast {
         self.messages.retain(|id, _| !standing.has(*id));
         self.vouched.retain(|id| !standing.has(*id));
         self.standing = standing;
+        self.rests = false;
     }
 
     /// AB 3. Lets no round begin here, or lets them begin again.
     pub(super) const fn hold(&mut self, is_held: bool) {
         self.is_held = is_held;
+    }
+
+    /// AB 3. Lets this process begin no round by itself, or lets it do so again.
+    pub(super) const fn rest(&mut self, rests: bool) {
+        self.rests = rests;
+    }
+
+    /// AB 3. Whether this process begins no round by itself.
+    pub(super) const fn rests(&self) -> bool {
+        self.rests
     }
 
     /// Messages of this process that are on their way.
@@ -323,7 +342,8 @@ impl AtomicBroadcast {
     /// AB 3.
     fn may_propose(&self, replicas: &Replicas) -> bool {
         let round = self.rounds.get(&self.standing.round);
-        let has_reason = !self.vouched.is_empty() || round.is_some_and(|r| r.proposals.len() >= replicas.weak());
+        let is_begun = round.is_some_and(|r| r.proposals.len() >= replicas.weak());
+        let has_reason = is_begun || !self.rests && !self.vouched.is_empty();
         let may_begin = !self.is_held && self.open.len() < ROUNDS_OPEN_MAX;
         has_reason && may_begin && round.is_none_or(|r| !r.proposed && r.decided.is_none())
     }
@@ -356,6 +376,7 @@ impl AtomicBroadcast {
         }
         self.standing.round = round + 1;
         if out.len() > before {
+            self.rests = self.may_rest;
             out.push(Output::Reached(self.standing.clone()));
         }
     }

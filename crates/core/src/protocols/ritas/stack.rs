@@ -245,6 +245,21 @@ impl Stack {
         self.run(scope)
     }
 
+    /// AB 3. Lets this process begin no round by itself, or lets it do so again.
+    pub fn rest(&mut self, scope: &mut Scope<'_>, root: Path, rests: bool) -> Vec<Outcome> {
+        if let Some(atomic) = self.atomic_mut(root) {
+            atomic.rest(rests);
+            let outputs = atomic.advance(&scope.replicas);
+            self.of_atomic(scope, root, outputs);
+        }
+        self.run(scope)
+    }
+
+    /// AB 3. Whether this process begins no round of an atomic broadcast by itself.
+    pub fn rests(&self, root: Path) -> bool {
+        self.atomic(root).is_some_and(AtomicBroadcast::rests)
+    }
+
     /// How many messages of this process are on their way in an atomic broadcast.
     pub fn on_their_way(&self, root: Path, me: ReplicaId) -> u64 {
         self.atomic(root).map_or(0, |atomic| atomic.on_their_way(me))

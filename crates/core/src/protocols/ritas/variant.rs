@@ -13,10 +13,19 @@ pub struct Variant {
     pub coin: Coin,
     /// Bytes of messages that a round of atomic broadcast delivers, if it delivers more than one.
     pub round_bytes_max: usize,
+    /// After a round of atomic broadcast that delivered anything a process begins the next one by itself only once the
+    /// layer above says that it has rested.
+    pub rests: bool,
 }
 
 impl Default for Variant {
     fn default() -> Self {
-        Self { repeats: false, vects: Vects::default(), coin: Coin::default(), round_bytes_max: usize::MAX }
+        Self {
+            repeats: false,
+            vects: Vects::default(),
+            coin: Coin::default(),
+            round_bytes_max: usize::MAX,
+            rests: false,
+        }
     }
 }

@@ -60,7 +60,7 @@ impl Ritas {
         let seed = context.keyring.seed(&(self.instance, (self.round(), self.delivered)).to_bytes());
         let payload = Payload { time: context.now, seed, requests };
         let value = Value(Bytes::from(payload.to_bytes()));
-        // One that was ordered while this replica fetched the state never comes.
+        // One whose number had another payload in an earlier life never comes.
         if self.chosen.len() as u64 >= PAYLOADS_IN_FLIGHT {
             self.chosen.pop_front();
         }
@@ -144,6 +144,7 @@ impl Ritas {
         self.batches.insert(delivered.sequence, delivered.clone());
         context.push(OrderEffect::Persist(RitasRecord::Delivered(delivered.clone())));
         self.hand_over(context, &delivered);
+        self.rest_after(context, &delivered.batch);
         self.try_to_speak_again(context);
     }
 
@@ -221,6 +222,8 @@ impl Ritas {
     pub(super) fn move_to(&mut self, context: &mut Ctx<'_>, standing: Standing) {
         context.step("Order 6");
         self.ordered.clear();
+        self.chosen.clear();
+        self.rest = None;
         self.arrived.retain(|id, _| !standing.has(*id));
         let outcomes = self.act(context.me, context.steps, |stack, scope| {
             let mut outcomes = stack.resume_at(scope, Path::atomic_broadcast(), standing.clone());

@@ -2,6 +2,7 @@
 
 use super::super::message::Summary;
 use super::super::statements::Statements;
+use super::rest::Lap;
 use crate::auth::{Certificate, Claimed, Keyring};
 use crate::checkpoint::Checkpoint;
 use crate::cluster::Cluster;
@@ -46,6 +47,10 @@ pub enum RitasMessage {
     Lost(Whereabouts),
     /// Where its author is.
     Round(Whereabouts),
+    /// Are you there?
+    Ping(Lap),
+    /// Its author is.
+    Pong(Lap),
 }
 wire_enum!(RitasMessage {
     1 => Said,
@@ -53,6 +58,8 @@ wire_enum!(RitasMessage {
     3 => Stable,
     4 => Lost,
     5 => Round,
+    6 => Ping,
+    7 => Pong,
 });
 
 /// A message of the total order RITAS within an instance.
@@ -81,6 +88,8 @@ impl fmt::Display for Agreement {
             }
             RitasMessage::Lost(asked) => write!(f, "LOST at {}, in round {}", asked.question.0, asked.round),
             RitasMessage::Round(here) => write!(f, "ROUND {}", here.round),
+            RitasMessage::Ping(lap) => write!(f, "PING {} before round {}", lap.number, lap.round),
+            RitasMessage::Pong(lap) => write!(f, "PONG {} before round {}", lap.number, lap.round),
         }
     }
 }
@@ -97,9 +106,12 @@ impl Spoken for Agreement {
     fn cover(&self) -> Cover {
         match &self.message {
             RitasMessage::Said(_) => Cover::Digest,
-            RitasMessage::Progress(_) | RitasMessage::Stable(_) | RitasMessage::Lost(_) | RitasMessage::Round(_) => {
-                Cover::Whole
-            }
+            RitasMessage::Progress(_)
+            | RitasMessage::Stable(_)
+            | RitasMessage::Lost(_)
+            | RitasMessage::Round(_)
+            | RitasMessage::Ping(_)
+            | RitasMessage::Pong(_) => Cover::Whole,
         }
     }
 

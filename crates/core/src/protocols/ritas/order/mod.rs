@@ -21,6 +21,7 @@
 //! * Order 7. A replica that has come to nothing new says on a timer what it has heard ([`super::channel`]), after a
 //!   while more seldom; also if it lacks nothing, so that who has missed everything learns of it.
 //! * Order 8 to 10. A replica that lost its log: `amnesia.rs`.
+//! * Order 11. A rest between two rounds: `rest.rs`.
 //!
 //! # Why it is safe
 //! Atomic broadcast delivers the same everywhere, and a batch is a function of what it delivers. A payload that was
@@ -48,6 +49,7 @@ mod message;
 mod payload;
 mod record;
 mod replica;
+mod rest;
 mod speaking;
 #[cfg(test)]
 mod tests;
@@ -55,3 +57,4 @@ mod tests;
 pub use message::{Agreement, Progress, RitasMessage, Whereabouts};
 pub use record::{Delivered, Over, RitasRecord, RitasTimer};
 pub use replica::{PAYLOADS_IN_FLIGHT, Ritas};
+pub use rest::{LAPS, Lap};

@@ -11,6 +11,7 @@ use super::super::variant::Variant;
 use super::message::RitasMessage;
 use super::payload::Payload;
 use super::record::{Delivered, RitasRecord, RitasTimer};
+use super::rest::Rest;
 use crate::auth::Certificate;
 use crate::batch::Batch;
 use crate::checkpoint::{Checkpoint, Evidence};
@@ -99,6 +100,10 @@ pub struct Ritas {
     pub(super) abstention: Option<Abstention>,
     /// Whether somebody who lost its log waits for rounds.
     pub(super) owes_round: bool,
+    /// Between two rounds.
+    pub(super) rest: Option<Rest>,
+    /// Whose requests the last batch had, if they were all one client's.
+    pub(super) alone: Option<ClientId>,
 }
 
 impl Ritas {
@@ -116,7 +121,7 @@ impl Ritas {
     /// A batch is never longer than one of PBFT may be, whose bounds are those of a payload.
     pub(super) fn variant(cluster: &Cluster) -> Variant {
         let round_bytes_max = usize::try_from(Batch::bytes_max(cluster)).unwrap_or(usize::MAX);
-        Variant { round_bytes_max, coin: cluster.coin, vects: cluster.vects, ..Variant::default() }
+        Variant { round_bytes_max, rests: true, coin: cluster.coin, vects: cluster.vects, ..Variant::default() }
     }
 
     /// h: the last stable checkpoint.
@@ -170,6 +175,8 @@ impl TotalOrder for Ritas {
             silence: None,
             abstention: None,
             owes_round: false,
+            rest: None,
+            alone: None,
         };
         if lost_log {
             ritas.abstain(None);
@@ -226,6 +233,8 @@ impl TotalOrder for Ritas {
             RitasMessage::Stable(certificate) => self.on_stable(context, from, *certificate),
             RitasMessage::Lost(question) => self.on_lost(context, from, question),
             RitasMessage::Round(here) => self.on_round(context, from, here),
+            RitasMessage::Ping(lap) => Self::on_ping(context, from, lap),
+            RitasMessage::Pong(lap) => self.on_pong(context, from, lap),
         }
     }
 
@@ -238,6 +247,7 @@ impl TotalOrder for Ritas {
     fn pass_end(&mut self, context: &mut Ctx<'_>) {
         self.hold_if_far(context);
         self.propose(context);
+        self.wake_if_rested(context);
         self.speak(context);
     }
 
@@ -318,5 +328,8 @@ impl TotalOrder for Ritas {
         let arrived_max = self.replicas.n() * HEARD as usize;
         assert!(self.chosen.len() as u64 <= PAYLOADS_IN_FLIGHT, "no more are on their way");
         assert!(self.arrived.len() <= arrived_max, "what is heard of each sender");
+        let rests = self.stack.rests(Path::atomic_broadcast());
+        assert_eq!(self.rest.is_some(), rests, "who begins no round waits for answers (Order 11)");
+        assert!(self.rest.is_none_or(|rest| rest.answered.len() + 1 < self.replicas.reachable()), "or goes on");
     }
 }

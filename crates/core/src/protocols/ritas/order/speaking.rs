@@ -53,6 +53,7 @@ impl Ritas {
         self.pool.forget(context.is_over);
         self.vouch_for_arrived(context);
         self.ask_what_is_forgotten(context);
+        self.ping(context);
         if !self.pace.interval() {
             return;
         }

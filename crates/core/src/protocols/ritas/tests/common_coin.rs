@@ -5,8 +5,13 @@ use crate::auth::{CoinShare, CommonCoin};
 use crate::rejection::Rejection;
 use crate::wire::Wire;
 
-const COMMON: Variant =
-    Variant { repeats: false, vects: crate::cluster::Vects::Reliable, coin: Coin::Common, round_bytes_max: usize::MAX };
+const COMMON: Variant = Variant {
+    repeats: false,
+    vects: crate::cluster::Vects::Reliable,
+    coin: Coin::Common,
+    round_bytes_max: usize::MAX,
+    rests: false,
+};
 
 fn root() -> Path {
     Path::root(Layer::Binary, 0)

@@ -4,7 +4,8 @@ use super::*;
 use crate::cluster::{Coin, Vects};
 
 const SIZES: [usize; 3] = [4, 7, 10];
-const THESIS: Variant = Variant { repeats: true, vects: Vects::Echo, coin: Coin::Local, round_bytes_max: usize::MAX };
+const THESIS: Variant =
+    Variant { repeats: true, vects: Vects::Echo, coin: Coin::Local, round_bytes_max: usize::MAX, rests: false };
 
 fn group(n: usize, variant: Variant) -> Group {
     Group::new(n, variant, Network::InOrder, 1)
@@ -76,7 +77,7 @@ fn ours_takes_648_3780_11340() {
 }
 
 const COMMON: Variant =
-    Variant { repeats: false, vects: Vects::Reliable, coin: Coin::Common, round_bytes_max: usize::MAX };
+    Variant { repeats: false, vects: Vects::Reliable, coin: Coin::Common, round_bytes_max: usize::MAX, rests: false };
 
 /// What a binary consensus takes where all propose one bit, and how many rounds: beside it DECIDE, of all to all.
 fn with_a_common_coin(n: usize, bit: bool, seed: u64) -> (usize, u64) {

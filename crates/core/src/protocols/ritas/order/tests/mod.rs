@@ -1,5 +1,7 @@
 //! Whole replicas over RITAS.
 
+mod rest;
+
 use super::super::message::{Said, Statement, Value};
 use super::super::path::{Layer, Path};
 use super::payload::Payload;
