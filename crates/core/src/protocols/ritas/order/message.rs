@@ -2,7 +2,6 @@
 
 use super::super::message::Summary;
 use super::super::statements::Statements;
-use super::rest::Lap;
 use crate::auth::{Certificate, Claimed, Keyring};
 use crate::checkpoint::Checkpoint;
 use crate::cluster::Cluster;
@@ -33,6 +32,16 @@ pub struct Whereabouts {
     pub round: u64,
 }
 wire_struct!(Whereabouts { question, round });
+
+/// PING, and PONG, the answer to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lap {
+    /// The round that follows the rest.
+    pub round: u64,
+    /// How often its author has asked before in this rest.
+    pub number: u8,
+}
+wire_struct!(Lap { round, number });
 
 /// Everything that RITAS says.
 #[derive(Clone, Debug)]

@@ -21,7 +21,7 @@
 //! * Order 7. A replica that has come to nothing new says on a timer what it has heard ([`super::channel`]), after a
 //!   while more seldom; also if it lacks nothing, so that who has missed everything learns of it.
 //! * Order 8 to 10. A replica that lost its log: `amnesia.rs`.
-//! * Order 11. A rest between two rounds: `rest.rs`.
+//! * Then a rest between two rounds: `rest.rs`.
 //!
 //! # Why it is safe
 //! Atomic broadcast delivers the same everywhere, and a batch is a function of what it delivers. A payload that was
@@ -54,7 +54,7 @@ mod speaking;
 #[cfg(test)]
 mod tests;
 
-pub use message::{Agreement, Progress, RitasMessage, Whereabouts};
+pub use message::{Agreement, Lap, Progress, RitasMessage, Whereabouts};
 pub use record::{Delivered, Over, RitasRecord, RitasTimer};
 pub use replica::{PAYLOADS_IN_FLIGHT, Ritas};
-pub use rest::{LAPS, Lap};
+pub use rest::LAPS;

@@ -7,9 +7,9 @@
 //! it, and each request would take two rounds.
 //!
 //! # Steps
-//! * Order 11. After a round that ordered something a replica asks all others whether they are there (PING), until n − f
-//!   have answered (PONG), itself included; so often ([`LAPS`]), lap by lap. It rests until then, and until its own
-//!   payloads are delivered reliably: it begins no round by itself, but joins one that f + 1 others have begun, as
+//! * Order 11. After a round that ordered something a replica asks all others whether they are there (PING), until
+//!   n − f have answered (PONG), itself included; so often ([`LAPS`]), lap by lap. It rests until then, and until its
+//!   own payloads are delivered reliably: it begins no round by itself, but joins one that f + 1 others have begun, as
 //!   always (AB 3). What waits in its pool it sends (Order 2). On the channel's timer it asks those again who have not
 //!   answered. There is no rest if the last two rounds ordered a request of one and the same client each, and nothing
 //!   else: that client would wait for itself.
@@ -26,43 +26,16 @@
 //! the rest adds twice [`LAPS`]; it orders twice as much.
 
 use super::super::path::Path;
-use super::message::RitasMessage;
-use super::replica::{Ctx, Ritas};
+use super::message::{Lap, RitasMessage};
+use super::replica::{Ctx, Rest, Ritas};
 use crate::batch::Batch;
 use crate::ids::ReplicaId;
 use crate::protocols::total_order::OrderEffect;
-use crate::replicas::ReplicaSet;
-use crate::wire_struct;
 
 /// How often all others are asked. In two laps a request comes from a client that was answered; in three messages its
 /// payload is delivered reliably. Measured with 20 clients on one machine, fewer laps leave out more than they save,
 /// and more of them take longer than what they bring in.
 pub const LAPS: u8 = 6;
-
-/// PING, and PONG, the answer to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lap {
-    /// The round that follows the rest.
-    pub round: u64,
-    /// How often its author has asked before in this rest.
-    pub number: u8,
-}
-wire_struct!(Lap { round, number });
-
-/// A rest.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Rest {
-    /// [`LAPS`] have been run if its number says so.
-    pub(super) lap: Lap,
-    /// Who has answered in this lap.
-    pub(super) answered: ReplicaSet,
-}
-
-impl Rest {
-    fn before(lap: Lap) -> Self {
-        Self { lap, answered: ReplicaSet::default() }
-    }
-}
 
 impl Ritas {
     /// Order 11, after a round that ordered this.
@@ -74,7 +47,7 @@ impl Ritas {
         let before = core::mem::replace(&mut self.alone, alone);
         let is_single = self.replicas.n() == 1;
         let lap = Lap { round: self.round(), number: if is_single { LAPS } else { 0 } };
-        self.rest = (alone.is_none() || alone != before).then(|| Rest::before(lap));
+        self.rest = (alone.is_none() || alone != before).then(|| Rest::in_lap(lap));
         self.ping(context);
         self.rest_or_wake(context);
     }
@@ -104,7 +77,7 @@ impl Ritas {
         context.step("Order 11");
         rest.answered.insert(from);
         if rest.answered.len() + 1 >= self.replicas.reachable() {
-            *rest = Rest::before(Lap { number: lap.number + 1, ..lap });
+            *rest = Rest::in_lap(Lap { number: lap.number + 1, ..lap });
             self.ping(context);
         }
     }

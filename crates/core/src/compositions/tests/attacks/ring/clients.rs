@@ -97,8 +97,8 @@ fn ring_o12_who_fills_its_places_at_an_entry_stops_nothing() {
     run.check();
 }
 
-/// ring-O12: signed requests that are longer than a batch should be leave one beside the other. One after the other they
-/// would take a round each, and whoever panicked last would have no time left.
+/// ring-O12: signed requests that are longer than a batch should be leave side by side. One after the other they would
+/// take a round each, and whoever panicked last would have no time left.
 #[test]
 fn ring_o12_long_signed_requests_do_not_wait_for_each_other() {
     let cluster = Run::cluster(ring_fast(), 4);
