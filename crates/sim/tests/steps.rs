@@ -12,14 +12,15 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Runs that take all steps together.
-const RUNS: [(&str, u64); 14] = [
+const RUNS: [(&str, u64); 15] = [
     ("pbft", 4),
     ("pbft", 6),
     ("aardvark", 8),
     ("aardvark", 63),
     ("pbft", 34),
     ("ritas", 44),
-    ("ritas", 299),
+    ("ritas", 9),
+    ("ritas", 562),
     ("aliph", 275),
     ("r-aliph", 33),
     ("azyzzyva", 0),
