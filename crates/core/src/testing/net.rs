@@ -33,6 +33,10 @@ pub(crate) const INSTANCE: InstanceId = InstanceId(1);
 
 /// All clients are sessions of this identity.
 pub(crate) const IDENTITY: IdentityId = IdentityId(1);
+
+/// Message delays after which frames that still lead to others always will.
+const ROUNDS_MAX: usize = 10_000;
+
 const CLIENT_SECRET: SecretKey = SecretKey([201; 32]);
 
 /// A replica by its number.
@@ -402,7 +406,7 @@ impl<S: Service> Net<S> {
 
     /// Rounds until nothing is in flight. How many.
     pub(crate) fn settle(&mut self) -> usize {
-        (0..).find(|_| self.round() == 0).unwrap_or_default()
+        (0..ROUNDS_MAX).find(|_| self.round() == 0).expect("somebody talks without end")
     }
 
     /// Lets time pass, in microseconds: fires what comes due, in order of time, and settles after each.

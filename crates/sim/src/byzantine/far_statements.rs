@@ -1,16 +1,21 @@
 //! Statements of RITAS about instances that are not there (ritas-A5, ritas-A7, ritas-A8): far ahead, long over, of
 //! nobody, or none that could be; and about instances that are, as of somebody else. And the author says that it lost
 //! its log, there or in the round that comes next, for which the others have a round follow; and it asks and answers
-//! who rests before that round.
+//! who rests before that round. And messages of its own come before their turn, with requests that it keeps from its
+//! honest machine: all deliver them, but no round may order them, and nobody may rely on them.
 
 use super::{Behaviour, Liar, coins, two_faced};
+use bezant_core::digest::Digest;
 use bezant_core::ids::{InstanceId, Sequence};
+use bezant_core::message::Request;
+use bezant_core::protocols::ritas::atomic_broadcast::WINDOW;
 use bezant_core::protocols::ritas::message::{Heard, Said, Statement, Summary, Value, Word};
-use bezant_core::protocols::ritas::order::{Agreement, LAPS, Lap, Progress, RitasMessage, Whereabouts};
+use bezant_core::protocols::ritas::order::{Agreement, LAPS, Lap, Payload, Progress, RitasMessage, Whereabouts};
 use bezant_core::protocols::ritas::path::{Layer, NUMBER_MAX, Path};
 use bezant_core::protocols::ritas::statements::Statements;
 use bezant_core::registry::{Incoming, Message};
 use bezant_core::time::Instant;
+use bezant_core::wire::Wire;
 use bytes::Bytes;
 
 /// Statements to each replica at each tick.
@@ -20,8 +25,12 @@ const BURST: usize = 8;
 pub(super) struct FarStatements {
     /// The last statement that was heard of others, and in which instance.
     last: Option<(InstanceId, Said)>,
+    /// The last message that was heard of an atomic broadcast, which that is, and in which instance.
+    message: Option<(InstanceId, Path, Value)>,
     /// The last round of which anything was heard.
     round: u64,
+    /// Its first message that others have not delivered in order, as far as they have said.
+    first: u64,
 }
 
 /// An instance near the one that somebody has spoken about, or far from it.
@@ -69,19 +78,68 @@ fn invent(liar: &mut Liar<'_>, last: &Said) -> Said {
     Said { path, statement }
 }
 
+impl FarStatements {
+    /// Broadcasts this under a number of its own that is beyond its window, the same to all.
+    fn send_before_its_turn(&self, liar: &mut Liar<'_>, instance: InstanceId, root: Path, value: Value) {
+        let number = self.first + WINDOW + liar.rng.below(WINDOW);
+        let path = root.child(Layer::Message, number).by(liar.me);
+        for to in liar.others() {
+            let said = vec![Said { path, statement: Statement::Initial(value.clone()) }];
+            liar.agree(to, instance, RitasMessage::Said(Statements(said)));
+        }
+    }
+
+    fn on_agreement(&mut self, liar: &mut Liar<'_>, Agreement { instance, message }: &Agreement) {
+        match message {
+            RitasMessage::Said(Statements(said)) => {
+                self.round = said.iter().filter_map(|said| said.path.number(Layer::Round)).fold(self.round, u64::max);
+                let message = said.iter().rev().find_map(|Said { path, statement }| match statement {
+                    Statement::Initial(value) if path.number(Layer::Message).is_some() => Some((path.of_root(), value)),
+                    _ => None,
+                });
+                let message = message.map(|(root, value)| (*instance, root, value.clone()));
+                self.message = message.or_else(|| self.message.take());
+                self.last = said.last().map(|said| (*instance, said.clone())).or_else(|| self.last.take());
+            }
+            RitasMessage::Progress(Progress { summary, .. }) => {
+                let first = summary.messages.get(usize::from(liar.me.0)).copied();
+                self.first = first.unwrap_or_default().max(self.first) & NUMBER_MAX;
+            }
+            _ => {}
+        }
+    }
+
+    fn hides(&self, liar: &mut Liar<'_>, request: &Request) {
+        let payload = Payload { time: Instant(0), seed: Digest::ZERO, requests: vec![request.clone()] };
+        let root = Path::root(Layer::Atomic, 0);
+        self.send_before_its_turn(liar, request.instance, root, Value(Bytes::from(payload.to_bytes())));
+    }
+}
+
 impl Behaviour for FarStatements {
-    fn receive(&mut self, _liar: &mut Liar<'_>, incoming: &Incoming) -> bool {
-        if let Message::Agreement(Agreement { instance, message: RitasMessage::Said(Statements(said)) }) =
-            &*incoming.message
-        {
-            self.round = said.iter().filter_map(|said| said.path.number(Layer::Round)).fold(self.round, u64::max);
-            self.last = said.last().map(|said| (*instance, said.clone())).or_else(|| self.last.take());
+    fn receive(&mut self, liar: &mut Liar<'_>, incoming: &Incoming) -> bool {
+        match &*incoming.message {
+            Message::Agreement(agreement) => self.on_agreement(liar, agreement),
+            Message::Request(request) if liar.rng.coin() => {
+                self.hides(liar, request);
+                return false;
+            }
+            _ => {}
         }
         true
     }
 
     fn tick(&mut self, liar: &mut Liar<'_>) {
+        if let Some((instance, root, value)) = self.message.clone().filter(|_| liar.rng.coin()) {
+            self.send_before_its_turn(liar, instance, root, value);
+        }
         let Some((instance, last)) = self.last.clone() else { return };
+        let root = last.path.of_root();
+        if let (Statement::Initial(value), Layer::Atomic, true) =
+            (&last.statement, root.last().layer(), liar.rng.coin())
+        {
+            self.send_before_its_turn(liar, instance, root, value.clone());
+        }
         for to in liar.others() {
             let said = (0..BURST).map(|_| invent(liar, &last)).collect();
             liar.agree(to, instance, RitasMessage::Said(Statements(said)));

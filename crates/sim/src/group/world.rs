@@ -35,6 +35,8 @@ const INTERVAL: u64 = 60;
 /// came of a liar reaches all whom it has to reach.
 const AFTER: u64 = 6;
 const AFTER_MAX: u64 = 400;
+/// Deliveries for each process in which correct ones have said all that they have to, once nobody asks for anything.
+const LAST_WORDS: u64 = 20_000;
 /// The run of the group.
 const EPOCH: u64 = 1;
 /// The instance in which liars believe that they are.
@@ -191,11 +193,27 @@ impl World {
         if self.scenario.adversary == Some(Adversary::Twins) {
             *sum.entry(Adversary::Twins.label()).or_default() += 1;
         }
-        let violations = check(&self.scenario, &expected, &self.answers, self.deliveries);
+        let mut violations = check(&self.scenario, &expected, &self.answers, self.deliveries);
+        if violations.is_empty() && !self.comes_to_rest(&correct) {
+            let what = "the correct processes talk without end".into();
+            violations.push(Violation { check: "storm", at: self.deliveries, what });
+        }
         let coin = if self.scenario.coin == Coin::Common { "common coin" } else { "local coins" };
         let rounds = Rounds::from([((coin, self.scenario.turn.label()), self.rounds)]);
         let answers = self.answers.count(&correct);
         GroupVerdict { violations, deliveries: self.deliveries, answers, acts: sum, rounds }
+    }
+
+    /// Whether what these say to one another comes to an end when the others are gone.
+    fn comes_to_rest(&mut self, correct: &[ReplicaId]) -> bool {
+        for process in self.processes.iter_mut().filter(|process| !correct.contains(&process.id)) {
+            (process.mind, process.is_down) = (None, true);
+        }
+        let limit = self.deliveries + LAST_WORDS * self.processes.len() as u64;
+        while !self.is_idle() && self.deliveries < limit {
+            self.deliver();
+        }
+        self.is_idle()
     }
 
     fn is_idle(&self) -> bool {

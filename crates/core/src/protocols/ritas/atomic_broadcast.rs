@@ -26,7 +26,9 @@
 //! and closes for good). While nothing is delivered B stays; there are n·L ids at most; by reliable broadcast all
 //! correct processes come to list the same ones; then all correct W hold these, and a liar can only add ids that some
 //! correct process lists. It has L of them for each lying sender, each good for one ⊥ (ritas-F10). So L is small. A
-//! round needs a reason, so that who has nothing to say is silent.
+//! round needs a reason, so that who has nothing to say is silent. What is delivered before its turn, beyond its
+//! sender's window, is none (ritas-F12): a liar who never sends what comes before it would have empty rounds follow one
+//! another for ever.
 //!
 //! # Deviations
 //! * *Names* of messages in proposals: who has the decision can fetch the message from anybody. They are digests also
@@ -343,9 +345,14 @@ impl AtomicBroadcast {
     fn may_propose(&self, replicas: &Replicas) -> bool {
         let round = self.rounds.get(&self.standing.round);
         let is_begun = round.is_some_and(|r| r.proposals.len() >= replicas.weak());
-        let has_reason = is_begun || !self.rests && !self.vouched.is_empty();
+        let has_reason = is_begun || !self.rests && self.vouched.iter().any(|id| self.admits_message(*id));
         let may_begin = !self.is_held && self.open.len() < ROUNDS_OPEN_MAX;
         has_reason && may_begin && round.is_none_or(|r| !r.proposed && r.decided.is_none())
+    }
+
+    /// AB 2: whether this process lists a message: all correct ones come to, and a round to deliver it.
+    pub(super) fn lists(&self, id: Id) -> bool {
+        self.vouched.contains(&id) && self.admits_message(id)
     }
 
     /// AB 3: what this process lists.

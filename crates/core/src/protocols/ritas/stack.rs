@@ -237,18 +237,17 @@ impl Stack {
 
     /// AB 3. Lets no round begin here, or lets them begin again.
     pub fn hold(&mut self, scope: &mut Scope<'_>, root: Path, is_held: bool) -> Vec<Outcome> {
-        if let Some(atomic) = self.atomic_mut(root) {
-            atomic.hold(is_held);
-            let outputs = atomic.advance(&scope.replicas);
-            self.of_atomic(scope, root, outputs);
-        }
-        self.run(scope)
+        self.change(scope, root, |atomic| atomic.hold(is_held))
     }
 
     /// AB 3. Lets this process begin no round by itself, or lets it do so again.
     pub fn rest(&mut self, scope: &mut Scope<'_>, root: Path, rests: bool) -> Vec<Outcome> {
+        self.change(scope, root, |atomic| atomic.rest(rests))
+    }
+
+    fn change(&mut self, scope: &mut Scope<'_>, root: Path, change: impl FnOnce(&mut AtomicBroadcast)) -> Vec<Outcome> {
         if let Some(atomic) = self.atomic_mut(root) {
-            atomic.rest(rests);
+            change(atomic);
             let outputs = atomic.advance(&scope.replicas);
             self.of_atomic(scope, root, outputs);
         }
@@ -258,6 +257,11 @@ impl Stack {
     /// AB 3. Whether this process begins no round of an atomic broadcast by itself.
     pub fn rests(&self, root: Path) -> bool {
         self.atomic(root).is_some_and(AtomicBroadcast::rests)
+    }
+
+    /// AB 2. Whether this process lists a message, so that a round comes to order it.
+    pub fn lists(&self, root: Path, id: Id) -> bool {
+        self.atomic(root).is_some_and(|atomic| atomic.lists(id))
     }
 
     /// How many messages of this process are on their way in an atomic broadcast.

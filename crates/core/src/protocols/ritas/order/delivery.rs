@@ -123,9 +123,19 @@ impl Ritas {
         }
         context.step("Order 3");
         arrived.is_listed = true;
-        let outcomes =
-            self.act(context.me, context.steps, |stack, scope| stack.vouch(scope, Path::atomic_broadcast(), id));
+        let root = Path::atomic_broadcast();
+        let outcomes = self.act(context.me, context.steps, |stack, scope| stack.vouch(scope, root, id));
+        if self.stack.lists(root, id) {
+            self.leave_to_others(id);
+        }
         self.learn(context, outcomes);
+    }
+
+    /// Order 3. What is listed comes to be ordered: no payload of this replica has to carry it too. A client that asks
+    /// all would take the place of n payloads otherwise.
+    fn leave_to_others(&mut self, listed: Id) {
+        let requests = &self.arrived[&listed].payload.requests;
+        requests.iter().for_each(|request| self.pool.proposed(request.digest()));
     }
 
     /// Order 3, for those that could not be listed when they came.

@@ -11,7 +11,8 @@
 //!   grow by themselves.
 //! * Order 3. A payload that was delivered reliably is listed once this replica vouches for it: each request is its
 //!   client's by a signature, which convinces everybody alike; its time is not ahead of this replica's clock by more
-//!   than the bound; and it has an INIT, where the instance still waits for one.
+//!   than the bound; and it has an INIT, where the instance still waits for one. Its requests need no other payload
+//!   then, for what is listed comes to be ordered.
 //! * Order 4. What a round of the atomic broadcast delivers is one batch: system requests first, then the payloads in
 //!   their order, of each client the first request. Its time is the latest of its payloads', its seed is over all of
 //!   theirs. It is final at once.
@@ -55,6 +56,7 @@ mod speaking;
 mod tests;
 
 pub use message::{Agreement, Lap, Progress, RitasMessage, Whereabouts};
+pub use payload::Payload;
 pub use record::{Delivered, Over, RitasRecord, RitasTimer};
 pub use replica::{PAYLOADS_IN_FLIGHT, Ritas};
 pub use rest::LAPS;

@@ -14,13 +14,13 @@ const REQUESTS_MAX: usize = 1 << 16;
 
 /// The requests that one replica has ordered together, and what it adds to what is agreed for them.
 #[derive(Clone, Debug)]
-pub(super) struct Payload {
+pub struct Payload {
     /// The sender's clock.
-    pub(super) time: Instant,
+    pub time: Instant,
     /// The sender's part of the seed.
-    pub(super) seed: Digest,
+    pub seed: Digest,
     /// Of distinct clients.
-    pub(super) requests: Vec<Request>,
+    pub requests: Vec<Request>,
 }
 
 impl Wire for Payload {

@@ -1,5 +1,6 @@
 //! Whole replicas over RITAS.
 
+mod leaving;
 mod rest;
 
 use super::super::message::{Said, Statement, Value};
@@ -9,6 +10,7 @@ use super::{Agreement, RitasMessage, RitasRecord, Whereabouts};
 use crate::cluster::{ClientAuth, Cluster, Coin, Limits, Vects};
 use crate::digest::{Digest, Domain};
 use crate::ids::{InstanceId, Principal, ReplicaId, Sequence};
+use crate::message::Request;
 use crate::protocols::ritas::statements::Statements;
 use crate::registry::{InstanceRecord, Message};
 use crate::rejection::Rejection;
@@ -51,6 +53,17 @@ fn history(net: &Net<Counter>, of: &[usize]) -> Vec<u64> {
     let histories: Vec<_> = of.iter().map(|id| net.hosts[*id].replica.estate().history()).collect();
     assert!(histories.iter().all(|history| *history == histories[0]), "one order");
     of.iter().map(|id| net.hosts[*id].replica.estate().position()).collect()
+}
+
+fn said(frame: &Frame) -> &[Said] {
+    match &frame.message {
+        Message::Agreement(Agreement { message: RitasMessage::Said(Statements(said)), .. }) => said,
+        _ => &[],
+    }
+}
+
+fn is_about(frame: &Frame, layer: Layer) -> bool {
+    said(frame).iter().any(|said| said.path.number(layer).is_some())
 }
 
 #[test]
@@ -263,6 +276,18 @@ fn what_is_ahead_of_its_time_is_listed_later() {
     assert!(times.max().unwrap() <= net.now + skew, "a correct clock bounds the agreed time");
 }
 
+/// Replica 3, which is alone otherwise, has a message under this number, with this request.
+fn send_from_3(net: &mut Net<Counter>, number: u64, request: Request) {
+    let payload = Payload { time: net.now, seed: Digest::ZERO, requests: vec![request] };
+    let statement = Statement::Initial(Value(payload.to_bytes().into()));
+    let path = Path::atomic_broadcast().child(Layer::Message, number).by(ReplicaId(3));
+    let message = RitasMessage::Said(Statements(vec![Said { path, statement }]));
+    net.isolate(&[3]);
+    for to in [0, 1, 2].map(r) {
+        net.forge(r(3), to, Message::Agreement(Agreement { instance: InstanceId(1), message: message.clone() }));
+    }
+}
+
 /// Order 3: a liar's payload, with a request whose operation is not what its client has signed.
 #[test]
 fn what_a_client_has_not_signed_is_never_ordered() {
@@ -272,14 +297,7 @@ fn what_a_client_has_not_signed_is_never_ordered() {
         if is_forged {
             request.operation = Bytes::copy_from_slice(&Counter::add(2));
         }
-        let payload = Payload { time: net.now, seed: Digest::ZERO, requests: vec![request] };
-        let statement = Statement::Initial(Value(payload.to_bytes().into()));
-        let path = Path::atomic_broadcast().child(Layer::Message, 0).by(ReplicaId(3));
-        let message = RitasMessage::Said(Statements(vec![Said { path, statement }]));
-        net.isolate(&[3]);
-        for to in [0, 1, 2].map(r) {
-            net.forge(r(3), to, Message::Agreement(Agreement { instance: InstanceId(1), message: message.clone() }));
-        }
+        send_from_3(&mut net, 0, request);
         net.pass(A_WHILE);
         assert_eq!(history(&net, &[0, 1, 2]), [u64::from(!is_forged); 3]);
         assert_eq!(net.rejected(0, r(3), Rejection::BadBatch), u64::from(is_forged));

@@ -3,17 +3,6 @@
 use super::super::{LAPS, Lap};
 use super::*;
 
-fn said(frame: &Frame) -> &[Said] {
-    match &frame.message {
-        Message::Agreement(Agreement { message: RitasMessage::Said(Statements(said)), .. }) => said,
-        _ => &[],
-    }
-}
-
-fn is_about(frame: &Frame, layer: Layer) -> bool {
-    said(frame).iter().any(|said| said.path.number(layer).is_some())
-}
-
 /// In how many frames a replica has said what it lists.
 fn proposals(net: &Net<Counter>, from: u8) -> usize {
     let is_initial = |said: &Said| matches!(said.statement, Statement::Initial(_));
