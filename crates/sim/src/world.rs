@@ -30,6 +30,10 @@ use std::rc::Rc;
 const HAPPENINGS_MAX: u64 = 2_000_000;
 const HAPPENINGS_PER_MS: u64 = 100;
 
+/// So many replicas keep to [`HAPPENINGS_PER_MS`] in a round of RITAS, which takes as long and has messages as the cube
+/// of n: while requests wait, a round follows the other.
+const ROUNDS_OF: u64 = 4;
+
 /// The names of cuts that wait for a moment begin here, beside those of the schedule.
 const AMBUSHES: u32 = 1 << 31;
 
@@ -278,13 +282,20 @@ impl World {
         while self.is_fine() && !done(self) {
             let Some(occurrence) = self.stage.next(limit) else { return };
             self.events += 1;
-            if self.events > HAPPENINGS_MAX + HAPPENINGS_PER_MS * self.stage.now / 1_000 {
+            if self.events > HAPPENINGS_MAX + self.happenings_per_ms() * self.stage.now / 1_000 {
                 let what = format!("{} things happened: somebody talks without end", self.events);
                 return self.stage.checks.fail("storm", self.stage.now, what);
             }
             self.carry_out(occurrence);
             self.ambush();
         }
+    }
+
+    /// How many things may happen in a millisecond, over the whole run, before somebody talks without end.
+    fn happenings_per_ms(&self) -> u64 {
+        let Scenario { n, protocol, .. } = &self.scenario;
+        let growth = if protocol.tosses_coins() { (*n as u64).pow(3).div_ceil(ROUNDS_OF.pow(3)) } else { 1 };
+        HAPPENINGS_PER_MS * growth
     }
 
     fn node(&mut self, process: ProcessId) -> (&mut Node, &mut Stage) {
