@@ -27,7 +27,7 @@
 //! correct processes come to list the same ones; then all correct W hold these, and a liar can only add ids that some
 //! correct process lists. It has L of them for each lying sender, each good for one ⊥ (ritas-F10). So L is small. A
 //! round needs a reason, so that who has nothing to say is silent. What is delivered before its turn, beyond its
-//! sender's window, is none (ritas-F12): a liar who never sends what comes before it would have empty rounds follow one
+//! sender's window, is none (ritas-F7): a liar who never sends what comes before it would have empty rounds follow one
 //! another for ever.
 //!
 //! # Deviations

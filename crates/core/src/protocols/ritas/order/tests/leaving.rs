@@ -42,7 +42,7 @@ fn what_is_listed_nobody_else_carries() {
 }
 
 /// A liar's payload that is beyond the window of its sender is delivered, and listed only if those before it are: this
-/// liar sends none of them (ritas-F12).
+/// liar sends none of them (ritas-F7).
 #[test]
 fn what_is_not_listed_yet_others_carry() {
     for number in [0, WINDOW - 1, WINDOW, WINDOW + 4] {
