@@ -270,11 +270,10 @@ impl AtomicBroadcast {
     }
 
     /// AB 2. The layer above vouches for it.
-    pub(super) fn vouch(&mut self, replicas: &Replicas, id: Id) -> Vec<Output> {
+    pub(super) fn vouch(&mut self, id: Id) {
         if self.messages.contains_key(&id) {
             self.vouched.insert(id);
         }
-        self.advance(replicas)
     }
 
     /// AB 3 and 4.

@@ -227,12 +227,8 @@ impl Stack {
 
     /// AB 2. This process vouches for a message: it may be ordered.
     pub fn vouch(&mut self, scope: &mut Scope<'_>, root: Path, id: Id) -> Vec<Outcome> {
-        if let Some(atomic) = self.atomic_mut(root) {
-            scope.step("AB 2");
-            let outputs = atomic.vouch(&scope.replicas, id);
-            self.of_atomic(scope, root, outputs);
-        }
-        self.run(scope)
+        scope.step("AB 2");
+        self.change(scope, root, |atomic| atomic.vouch(id))
     }
 
     /// AB 3. Lets no round begin here, or lets them begin again.
