@@ -8,7 +8,7 @@ use super::{Behaviour, Liar, coins, two_faced};
 use bezant_core::digest::Digest;
 use bezant_core::ids::{InstanceId, Sequence};
 use bezant_core::message::Request;
-use bezant_core::protocols::ritas::atomic_broadcast::WINDOW;
+use bezant_core::protocols::ritas::atomic_broadcast::{HEARD, WINDOW};
 use bezant_core::protocols::ritas::message::{Heard, Said, Statement, Summary, Value, Word};
 use bezant_core::protocols::ritas::order::{Agreement, LAPS, Lap, Payload, Progress, RitasMessage, Whereabouts};
 use bezant_core::protocols::ritas::path::{Layer, NUMBER_MAX, Path};
@@ -102,8 +102,9 @@ impl FarStatements {
                 self.last = said.last().map(|said| (*instance, said.clone())).or_else(|| self.last.take());
             }
             RitasMessage::Progress(Progress { summary, .. }) => {
-                let first = summary.messages.get(usize::from(liar.me.0)).copied();
-                self.first = first.unwrap_or_default().max(self.first) & NUMBER_MAX;
+                // Who says that it is further than that lies too.
+                let said = summary.messages.get(usize::from(liar.me.0)).copied().unwrap_or_default();
+                self.first = if said < self.first + HEARD { self.first.max(said) } else { self.first };
             }
             _ => {}
         }
