@@ -69,6 +69,10 @@ pub const ROUNDS_AHEAD: u64 = 2;
 /// soon as 2f + 1 have decided it, and all correct processes come to that.
 pub const ROUNDS_OPEN_MAX: usize = 4;
 
+/// Rounds, from the first that a process needs, of which it is told again what it lacks: all that it lets in, and more,
+/// so that it learns that others are further.
+pub const ROUNDS_TOLD: u64 = ROUNDS_OPEN_MAX as u64 + ROUNDS_AHEAD + 2;
+
 /// An id with the name of its message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Listed {

@@ -8,13 +8,15 @@
 //! * Channel 1. On a tick, as long as there are instances that are not finished, a process sends each other one a
 //!   SUMMARY: what it has heard of that one about them.
 //! * Channel 2. Who gets a SUMMARY says again what it has said about instances of its own table, and what is not in the
-//!   SUMMARY. Statements are repeated, never made again.
+//!   SUMMARY; of atomic broadcast, what is near where the author of the SUMMARY stands. Statements are repeated, never
+//!   made again.
 //!
 //! # Why it is enough
 //! A correct process keeps what it has said until 2f + 1 have decided, and the decision after that. So whatever an
 //! unfinished instance of another one lacks of it is said again, until it is heard. The clock decides when something is
 //! said once more, and nothing else: no statement says anything different because of it.
 
+use super::atomic_broadcast::{HEARD, ROUNDS_TOLD};
 use super::message::{Heard, Summary};
 use super::path::{Id, Layer, Path};
 use super::scope::Scope;
@@ -81,11 +83,7 @@ impl Stack {
         scope.step("Channel 2");
         let heard: BTreeMap<Path, Heard> = summary.heard.iter().copied().collect();
         for (at, instance) in &self.instances {
-            // A round that is over at the other, or a message that it has delivered.
-            let is_over = |id: Id| summary.messages.get(usize::from(id.sender.0)).is_some_and(|from| id.number < *from);
-            if at.number(Layer::Round).is_some_and(|round| round < summary.round)
-                || at.message(&scope.replicas).is_some_and(is_over)
-            {
+            if !is_of_use(scope, *at, summary) {
                 continue;
             }
             let known = heard.get(at).copied().unwrap_or_default();
@@ -94,4 +92,13 @@ impl Stack {
             }
         }
     }
+}
+
+/// Whether the author of a summary lets anything in about an instance: not of rounds that are over there, of messages
+/// that it has delivered, or of what is too far ahead.
+fn is_of_use(scope: &Scope<'_>, at: Path, summary: &Summary) -> bool {
+    let is_within = |number: u64, first: u64, most: u64| number.checked_sub(first).is_some_and(|ahead| ahead < most);
+    let of_round = at.number(Layer::Round).is_none_or(|round| is_within(round, summary.round, ROUNDS_TOLD));
+    let first = |id: Id| summary.messages.get(usize::from(id.sender.0)).copied().unwrap_or_default();
+    of_round && at.message(&scope.replicas).is_none_or(|id| is_within(id.number, first(id), HEARD))
 }

@@ -20,7 +20,8 @@
 //! * Order 6. What led to a stable checkpoint is forgotten. Who has not come there is given the proof, and fetches the
 //!   state, which says where its atomic broadcast stands ([`crate::batch::Ordered::standing`]).
 //! * Order 7. A replica that has come to nothing new says on a timer what it has heard ([`super::channel`]), after a
-//!   while more seldom; also if it lacks nothing, so that who has missed everything learns of it.
+//!   while more seldom; also if it lacks nothing, so that who has missed everything learns of it. Who hears from f + 1
+//!   that they are some rounds ahead says it at once, and again as soon as it has come to another round.
 //! * Order 8 to 10. A replica that lost its log: `amnesia.rs`.
 //! * Then a rest between two rounds: `rest.rs`.
 //!

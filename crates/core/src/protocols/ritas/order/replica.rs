@@ -116,6 +116,10 @@ pub struct Ritas {
     pub(super) owes_round: bool,
     /// Between two rounds.
     pub(super) rest: Option<Rest>,
+    /// Who has spoken about a round that is far ahead of this replica's, since it last said what it lacks because of
+    /// that; and in which round that was.
+    pub(super) ahead: ReplicaSet,
+    pub(super) asked_in: Option<u64>,
     /// Whose requests the last batch had, if they were all one client's.
     pub(super) alone: Option<ClientId>,
 }
@@ -190,6 +194,8 @@ impl TotalOrder for Ritas {
             abstention: None,
             owes_round: false,
             rest: None,
+            ahead: ReplicaSet::default(),
+            asked_in: None,
             alone: None,
         };
         if lost_log {
@@ -239,6 +245,7 @@ impl TotalOrder for Ritas {
         match message {
             RitasMessage::Said(Statements(said)) => {
                 for said in said {
+                    self.note_who_is_ahead(from, &said);
                     let outcomes = self.act(context.me, context.steps, |stack, scope| stack.hear(scope, from, said));
                     self.learn(context, outcomes);
                 }
@@ -262,6 +269,7 @@ impl TotalOrder for Ritas {
         self.hold_if_far(context);
         self.propose(context);
         self.wake_if_rested(context);
+        self.catch_up(context);
         self.speak(context);
     }
 

@@ -1,6 +1,8 @@
 //! What is written down, what is said, what is said again, and what is found after a crash: Order 7.
 
-use super::super::path::Path;
+use super::super::atomic_broadcast::ROUNDS_AHEAD;
+use super::super::message::Said;
+use super::super::path::{Layer, Path};
 use super::super::scope::Effect;
 use super::super::stack::Stack;
 use super::super::statements::packed;
@@ -13,6 +15,7 @@ use crate::cluster::Cluster;
 use crate::ids::{ReplicaId, Sequence};
 use crate::machine::StepsTaken;
 use crate::protocols::total_order::{Delivery, OrderEffect};
+use crate::replicas::ReplicaSet;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -54,15 +57,37 @@ impl Ritas {
         self.vouch_for_arrived(context);
         self.ask_what_is_forgotten(context);
         self.ping(context);
-        if !self.pace.interval() {
-            return;
+        if self.pace.interval() {
+            self.say_what_is_lacking(context);
         }
+    }
+
+    fn say_what_is_lacking(&mut self, context: &mut Ctx<'_>) {
         let summaries = self.act(context.me, context.steps, |stack, scope| stack.tick(scope, true));
         self.persist(context);
         context.step("Order 7");
         for (to, summary) in summaries {
             let progress = Progress { summary, stable: self.low_water_mark() };
             context.push(OrderEffect::Send(to, RitasMessage::Progress(progress)));
+        }
+    }
+
+    /// Order 7. Somebody speaks about a round that does not come for a long time here.
+    pub(super) fn note_who_is_ahead(&mut self, from: ReplicaId, said: &Said) {
+        let round = said.path.number(Layer::Round);
+        if round.is_some_and(|round| round > self.round().saturating_add(ROUNDS_AHEAD)) {
+            self.ahead.insert(from);
+        }
+    }
+
+    /// Order 7. Each answer leads a few rounds further, and others go on meanwhile: who waited for the timer each time
+    /// would stay behind for ever. It asks once in each round at most, however many say that they are ahead.
+    pub(super) fn catch_up(&mut self, context: &mut Ctx<'_>) {
+        let round = Some(self.round());
+        if self.ahead.len() >= self.replicas.weak() && self.asked_in != round {
+            self.asked_in = round;
+            self.ahead = ReplicaSet::default();
+            self.say_what_is_lacking(context);
         }
     }
 
