@@ -346,6 +346,11 @@ impl Pool {
         })
     }
 
+    /// Whether a ruling waits, proposed or not.
+    pub(in crate::protocols) fn has_ruling(&self, is_over: &dyn Fn(&Request) -> bool) -> bool {
+        self.of_system().any(|waiting| waiting.request.is_ruling() && !is_over(&waiting.request))
+    }
+
     /// What the system itself asks for.
     fn of_system(&self) -> impl Iterator<Item = &Waiting> {
         let first = ClientId { identity: IdentityId::SYSTEM, session: 0 };

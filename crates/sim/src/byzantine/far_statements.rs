@@ -78,6 +78,17 @@ fn invent(liar: &mut Liar<'_>, last: &Said) -> Said {
     Said { path, statement }
 }
 
+/// A broadcast that belongs to nothing else, the same to all: a group may have such ones, an order has none.
+fn broadcast_on_its_own(liar: &mut Liar<'_>, instance: InstanceId) {
+    let layer = *liar.rng.pick(&[Layer::Reliable, Layer::Echo]);
+    let path = Path::root(layer, liar.rng.below(4)).by(liar.me);
+    let statement = Statement::Initial(Value(Bytes::from_static(b"alone")));
+    for to in liar.others() {
+        let said = vec![Said { path, statement: statement.clone() }];
+        liar.agree(to, instance, RitasMessage::Said(Statements(said)));
+    }
+}
+
 impl FarStatements {
     /// Broadcasts this under a number of its own that is beyond its window, the same to all.
     fn send_before_its_turn(&self, liar: &mut Liar<'_>, instance: InstanceId, root: Path, value: Value) {

@@ -78,10 +78,11 @@ impl Echoes {
     ) -> Result<(), Rejection> {
         match statement {
             Statement::Initial(value) => self.on_initial(scope, from, value),
-            Statement::Echo(word) => self.said.hear(from, word),
+            Statement::Echo(word) if word.is_due(scope.repeats) => self.said.hear(from, word),
             Statement::Want(word) => self.on_want(scope, at, from, &word),
             Statement::Body(value) => self.on_body(value),
-            Statement::Ready(_)
+            Statement::Echo(_)
+            | Statement::Ready(_)
             | Statement::Decide(_)
             | Statement::Est(_)
             | Statement::Aux(_)

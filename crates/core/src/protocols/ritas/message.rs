@@ -60,6 +60,11 @@ impl Word {
         }
     }
 
+    /// Whether a correct process names a value so. What is longer nobody has to keep for each that says it.
+    pub fn is_due(&self, repeats: bool) -> bool {
+        repeats || self.whole().is_none_or(|value| value.0.len() <= WHOLE_BYTES_MAX)
+    }
+
     /// The value, if it is there.
     pub const fn whole(&self) -> Option<&Value> {
         match self {

@@ -59,7 +59,7 @@ impl ReliableBroadcast {
         statement: Statement,
     ) -> Result<(), Rejection> {
         match statement {
-            Statement::Ready(word) => self.readies.hear(from, word),
+            Statement::Ready(word) if word.is_due(scope.repeats) => self.readies.hear(from, word),
             other => self.echoes.take(scope, at, from, other),
         }
     }

@@ -24,7 +24,7 @@
 //! [`ROUNDS_AHEAD`]: super::atomic_broadcast::ROUNDS_AHEAD
 
 use super::atomic_broadcast::{AtomicBroadcast, Standing};
-use super::binary_consensus::BinaryConsensus;
+use super::binary_consensus::{BinaryConsensus, vote_of};
 use super::common_coin_consensus::{CommonCoinConsensus, Round};
 use super::decision::Decision;
 use super::echo_broadcast::EchoBroadcast;
@@ -368,6 +368,11 @@ impl Stack {
                 round.take(scope, (path, self.coin.as_ref()), from, statement)?;
                 self.see(scope, path);
                 self.work.push_back(Work::Advance(path));
+            }
+            (Instance::Binary(..) | Instance::CommonCoin(..), Statement::Decide(value))
+                if vote_of(&value).is_none() =>
+            {
+                return Err(Rejection::Malformed);
             }
             (instance, Statement::Decide(value)) => {
                 let decision = instance.decision_mut().ok_or(Rejection::Malformed)?;

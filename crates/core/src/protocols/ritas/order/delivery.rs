@@ -11,14 +11,14 @@ use crate::auth::Certificate;
 use crate::batch::{Batch, Entry, Ordered};
 use crate::checkpoint::{Checkpoint, Evidence};
 use crate::digest::{Digest, Domain};
-use crate::ids::{Sequence, View};
+use crate::ids::{ClientId, Sequence, Timestamp, View};
 use crate::message::Request;
 use crate::protocols::total_order::{Delivery, OrderEffect};
 use crate::rejection::Rejection;
 use crate::service::Proposal;
 use crate::time::Instant;
 use crate::wire::Wire;
-use alloc::collections::BTreeSet;
+use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -158,17 +158,24 @@ impl Ritas {
         self.try_to_speak_again(context);
     }
 
+    /// Order 4. Of each client the newest request: older ones, which liars may repeat as often as they like, would take
+    /// its place, and lead to nothing.
     fn batch_of(&mut self, payloads: Vec<Payload>) -> Batch {
         let time = payloads.iter().map(|payload| payload.time).max().unwrap_or(Instant(0));
         let seeds: Vec<&[u8]> = payloads.iter().map(|payload| &payload.seed.0[..]).collect();
         let seed = Digest::of_parts(Domain::Seed, &seeds);
         let requests = payloads.into_iter().flat_map(|payload| payload.requests);
         let (first, rest): (Vec<Request>, Vec<Request>) = requests.partition(Request::is_system);
-        let mut clients = BTreeSet::new();
-        let mut entries = Vec::with_capacity(first.len() + rest.len());
+        let mut newest: BTreeMap<ClientId, Timestamp> = BTreeMap::new();
+        for Request { client, timestamp, .. } in first.iter().chain(&rest) {
+            let known = newest.entry(*client).or_insert(*timestamp);
+            *known = (*known).max(*timestamp);
+        }
+        let mut entries = Vec::with_capacity(newest.len());
         for request in first.into_iter().chain(rest) {
             let (client, timestamp) = (request.client, request.timestamp);
-            if clients.insert(client) {
+            if newest.get(&client) == Some(&timestamp) {
+                newest.remove(&client);
                 entries.push(Entry::Inline(request));
             } else if self.pool.waits(client, timestamp) {
                 // Another request of its client has its place in the batch.
@@ -197,8 +204,10 @@ impl Ritas {
 
     /// Order 5.
     pub(super) fn hold_if_far(&mut self, context: &mut Ctx<'_>) {
-        let last = self.low_water_mark().0 + context.cluster.window_of_requests();
-        let is_far = self.delivered.0 >= last;
+        let cluster = context.cluster;
+        let ahead = self.delivered.0.saturating_sub(self.low_water_mark().0);
+        let has_place = ahead < cluster.window_of_requests() || ahead < cluster.window() && self.awaits_ruling(context);
+        let is_far = !has_place;
         if core::mem::replace(&mut self.is_held, is_far) == is_far {
             return;
         }
@@ -206,6 +215,14 @@ impl Ritas {
         let outcomes =
             self.act(context.me, context.steps, |stack, scope| stack.hold(scope, Path::atomic_broadcast(), is_far));
         self.learn(context, outcomes);
+    }
+
+    /// Order 5. Whether a ruling waits, without which no checkpoint may become stable any more: the last places of the
+    /// window are for these.
+    fn awaits_ruling(&self, context: &Ctx<'_>) -> bool {
+        let is_ruling = |request: &Request| request.is_ruling() && !(context.is_over)(request);
+        let listed = self.arrived.values().filter(|arrived| arrived.is_listed);
+        self.pool.has_ruling(context.is_over) || listed.flat_map(|of| &of.payload.requests).any(is_ruling)
     }
 
     pub(super) fn raise_low_water_mark(&mut self, certificate: &Certificate<Checkpoint>) {

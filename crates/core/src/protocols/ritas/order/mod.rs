@@ -14,7 +14,7 @@
 //!   than the bound; and it has an INIT, where the instance still waits for one. Its requests need no other payload
 //!   then, for what is listed comes to be ordered.
 //! * Order 4. What a round of the atomic broadcast delivers is one batch: system requests first, then the payloads in
-//!   their order, of each client the first request. Its time is the latest of its payloads', its seed is over all of
+//!   their order, of each client the newest request. Its time is the latest of its payloads', its seed is over all of
 //!   theirs. It is final at once.
 //! * Order 5. No round begins that could deliver a batch beyond the window above the last stable checkpoint.
 //! * Order 6. What led to a stable checkpoint is forgotten. Who has not come there is given the proof, and fetches the

@@ -22,6 +22,7 @@ use crate::message::Request;
 use crate::notice::Report;
 use crate::protocols::pool::Pool;
 use crate::protocols::total_order::{Context, OrderEffect, TotalOrder};
+use crate::rejection::Rejection;
 use crate::replicas::{ReplicaSet, Replicas};
 use crate::schedule::Specification;
 use crate::time::Instant;
@@ -120,6 +121,8 @@ pub struct Ritas {
     /// that; and in which round that was.
     pub(super) ahead: ReplicaSet,
     pub(super) asked_in: Option<u64>,
+    /// How many PROGRESS of each replica were answered since the channel's timer last fired.
+    pub(super) answers: BTreeMap<ReplicaId, u32>,
     /// Whose requests the last batch had, if they were all one client's.
     pub(super) alone: Option<ClientId>,
 }
@@ -196,6 +199,7 @@ impl TotalOrder for Ritas {
             rest: None,
             ahead: ReplicaSet::default(),
             asked_in: None,
+            answers: BTreeMap::new(),
             alone: None,
         };
         if lost_log {
@@ -245,6 +249,11 @@ impl TotalOrder for Ritas {
         match message {
             RitasMessage::Said(Statements(said)) => {
                 for said in said {
+                    // There is nothing else here, and what another root comes to nobody has asked for.
+                    if said.path.of_root() != Path::atomic_broadcast() {
+                        context.reject(from, Rejection::Malformed);
+                        continue;
+                    }
                     self.note_who_is_ahead(from, &said);
                     let outcomes = self.act(context.me, context.steps, |stack, scope| stack.hear(scope, from, said));
                     self.learn(context, outcomes);

@@ -15,9 +15,14 @@ use crate::cluster::Cluster;
 use crate::ids::{ReplicaId, Sequence};
 use crate::machine::StepsTaken;
 use crate::protocols::total_order::{Delivery, OrderEffect};
+use crate::rejection::Rejection;
 use crate::replicas::ReplicaSet;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+
+/// How many PROGRESS of a replica are answered in an interval of the channel. An answer may be long; who is behind asks
+/// once for some rounds.
+const ANSWERS_MAX: u32 = 32;
 
 impl Ritas {
     /// Writes down what binds, and puts what is to be said aside until the end of the pass.
@@ -53,6 +58,7 @@ impl Ritas {
     /// Order 7.
     pub(super) fn on_channel_timeout(&mut self, context: &mut Ctx<'_>) {
         context.push(OrderEffect::SetTimer(RitasTimer::Channel, context.now + context.cluster.limits.status_interval));
+        self.answers.clear();
         self.pool.forget(context.is_over);
         self.vouch_for_arrived(context);
         self.ask_what_is_forgotten(context);
@@ -97,6 +103,11 @@ impl Ritas {
             context.push(OrderEffect::Send(from, RitasMessage::Stable(Box::new(self.stable.claim()))));
         }
         context.push(OrderEffect::VoteAgain(from, progress.stable.max(self.low_water_mark())));
+        let answers = self.answers.entry(from).or_default();
+        if *answers >= ANSWERS_MAX {
+            return context.reject(from, Rejection::Overload);
+        }
+        *answers += 1;
         self.act(context.me, context.steps, |stack, scope| stack.on_summary(scope, from, &progress.summary));
         self.persist(context);
     }

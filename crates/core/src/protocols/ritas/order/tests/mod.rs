@@ -1,5 +1,6 @@
 //! Whole replicas over RITAS.
 
+mod attacks;
 mod catching_up;
 mod leaving;
 mod rest;
