@@ -127,7 +127,8 @@ fn run_all(cluster: &mut Cluster, fast: &str, writers: &Writers, attacker: &Path
     let fast = if fast.is_empty() { "there" } else { fast };
     Ok(format!(
         "{before:.0}/s before the faults, {lied_to:.0}/s while one lies, {after:.0}/s after; {fast} again {back} s \
-         after each, the last of which was a client's attack under redis-benchmark ({benchmark:.0}/s); {switches} switches"
+         after each, the last of which was a client's attack under redis-benchmark ({benchmark:.0}/s); {switches} \
+         switches"
     ))
 }
 

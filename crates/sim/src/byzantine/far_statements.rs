@@ -146,11 +146,8 @@ impl Behaviour for FarStatements {
             self.send_before_its_turn(liar, instance, root, value);
         }
         let Some((instance, last)) = self.last.clone() else { return };
-        let root = last.path.of_root();
-        if let (Statement::Initial(value), Layer::Atomic, true) =
-            (&last.statement, root.last().layer(), liar.rng.coin())
-        {
-            self.send_before_its_turn(liar, instance, root, value.clone());
+        if liar.rng.per_mille(200) {
+            broadcast_on_its_own(liar, instance);
         }
         for to in liar.others() {
             let said = (0..BURST).map(|_| invent(liar, &last)).collect();

@@ -24,7 +24,7 @@
 //! [`ROUNDS_AHEAD`]: super::atomic_broadcast::ROUNDS_AHEAD
 
 use super::atomic_broadcast::{AtomicBroadcast, Standing};
-use super::binary_consensus::{BinaryConsensus, vote_of};
+use super::binary_consensus::BinaryConsensus;
 use super::common_coin_consensus::{CommonCoinConsensus, Round};
 use super::decision::Decision;
 use super::echo_broadcast::EchoBroadcast;
@@ -369,12 +369,7 @@ impl Stack {
                 self.see(scope, path);
                 self.work.push_back(Work::Advance(path));
             }
-            (Instance::Binary(..) | Instance::CommonCoin(..), Statement::Decide(value))
-                if vote_of(&value).is_none() =>
-            {
-                return Err(Rejection::Malformed);
-            }
-            (instance, Statement::Decide(value)) => {
+            (instance, Statement::Decide(value)) if instance.may_decide(&value) => {
                 let decision = instance.decision_mut().ok_or(Rejection::Malformed)?;
                 if let Some(value) = decision.on_decide(scope, path, from, value)? {
                     self.work.push_back(Work::Decided(path, value));

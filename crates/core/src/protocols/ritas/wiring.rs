@@ -260,6 +260,14 @@ impl Stack {
     }
 }
 
+impl Instance {
+    /// Whether it may come to such a decision: nothing longer than a bit is kept where it is one.
+    pub(super) fn may_decide(&self, value: &Value) -> bool {
+        let is_bit = matches!(self, Self::Binary(..) | Self::CommonCoin(..));
+        !is_bit || binary_consensus::vote_of(value).is_some()
+    }
+}
+
 fn bit_of(value: &Value) -> bool {
     binary_consensus::vote_of(value).flatten().unwrap_or_default()
 }
