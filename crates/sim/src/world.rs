@@ -279,10 +279,11 @@ impl World {
 
     /// Lets things happen until `limit`, a violation, or `done`.
     fn play(&mut self, limit: u64, done: impl Fn(&Self) -> bool) {
+        let happenings_per_ms = self.happenings_per_ms();
         while self.is_fine() && !done(self) {
             let Some(occurrence) = self.stage.next(limit) else { return };
             self.events += 1;
-            if self.events > HAPPENINGS_MAX + self.happenings_per_ms() * self.stage.now / 1_000 {
+            if self.events > HAPPENINGS_MAX + happenings_per_ms * self.stage.now / 1_000 {
                 let what = format!("{} things happened: somebody talks without end", self.events);
                 return self.stage.checks.fail("storm", self.stage.now, what);
             }

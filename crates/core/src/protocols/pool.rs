@@ -340,15 +340,16 @@ impl Pool {
 
     /// Whether a ruling waits to be proposed.
     pub(in crate::protocols) fn has_ruling_to_propose(&self, is_over: &dyn Fn(&Request) -> bool) -> bool {
-        self.of_system().any(|waiting| {
-            let request = &waiting.request;
-            request.is_ruling() && !is_over(request) && self.unproposed.contains_key(&waiting.ticket)
-        })
+        self.rulings(is_over).any(|waiting| self.unproposed.contains_key(&waiting.ticket))
     }
 
     /// Whether a ruling waits, proposed or not.
     pub(in crate::protocols) fn has_ruling(&self, is_over: &dyn Fn(&Request) -> bool) -> bool {
-        self.of_system().any(|waiting| waiting.request.is_ruling() && !is_over(&waiting.request))
+        self.rulings(is_over).next().is_some()
+    }
+
+    fn rulings<'a>(&'a self, is_over: &'a dyn Fn(&Request) -> bool) -> impl Iterator<Item = &'a Waiting> {
+        self.of_system().filter(|waiting| waiting.request.is_ruling() && !is_over(&waiting.request))
     }
 
     /// What the system itself asks for.

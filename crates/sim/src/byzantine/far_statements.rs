@@ -82,9 +82,13 @@ fn invent(liar: &mut Liar<'_>, last: &Said) -> Said {
 fn broadcast_on_its_own(liar: &mut Liar<'_>, instance: InstanceId) {
     let layer = *liar.rng.pick(&[Layer::Reliable, Layer::Echo]);
     let path = Path::root(layer, liar.rng.below(4)).by(liar.me);
-    let statement = Statement::Initial(Value(Bytes::from_static(b"alone")));
+    say_to_all(liar, instance, path, &Value(Bytes::from_static(b"alone")));
+}
+
+/// INITIAL of this broadcast, the same to all.
+fn say_to_all(liar: &mut Liar<'_>, instance: InstanceId, path: Path, value: &Value) {
     for to in liar.others() {
-        let said = vec![Said { path, statement: statement.clone() }];
+        let said = vec![Said { path, statement: Statement::Initial(value.clone()) }];
         liar.agree(to, instance, RitasMessage::Said(Statements(said)));
     }
 }
@@ -93,11 +97,7 @@ impl FarStatements {
     /// Broadcasts this under a number of its own that is beyond its window, the same to all.
     fn send_before_its_turn(&self, liar: &mut Liar<'_>, instance: InstanceId, root: Path, value: Value) {
         let number = self.first + WINDOW + liar.rng.below(WINDOW);
-        let path = root.child(Layer::Message, number).by(liar.me);
-        for to in liar.others() {
-            let said = vec![Said { path, statement: Statement::Initial(value.clone()) }];
-            liar.agree(to, instance, RitasMessage::Said(Statements(said)));
-        }
+        say_to_all(liar, instance, root.child(Layer::Message, number).by(liar.me), &value);
     }
 
     fn on_agreement(&mut self, liar: &mut Liar<'_>, Agreement { instance, message }: &Agreement) {

@@ -97,7 +97,6 @@ fn who_was_executed_together_with_a_culprit_is_asked_for_again() {
     }
 }
 
-/// `apart`: how many requests are sent until what they cause is waited for.
 /// No checkpoint becomes stable any more before the ruling: it has places of its own, where each round has one batch.
 #[test]
 fn a_ruling_finds_a_place_in_ritas() {
@@ -106,6 +105,7 @@ fn a_ruling_finds_a_place_in_ritas() {
     }
 }
 
+/// `apart`: how many requests are sent until what they cause is waited for.
 fn nobody_else_is_refused(mut net: Net<Drifting>, apart: usize) {
     let (protocol, interval) = (net.cluster.protocol, net.cluster.limits.checkpoint_interval);
     let (mut added, mut refused) = (0, 0);
