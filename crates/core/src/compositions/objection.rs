@@ -1,7 +1,7 @@
 //! Which clusters cannot run the protocol that they name.
 
 use crate::cluster::{ClientAuth, Cluster, Coin, Vects};
-use crate::registry::{LONG, objection_to};
+use crate::registry::{LONG, LONG_VALUE, objection_to};
 use crate::switching::AbortReport;
 use crate::switching::report::ENTRIES_MAX;
 
@@ -31,10 +31,31 @@ pub fn objection(cluster: &Cluster) -> Option<&'static str> {
     if cluster.inherited_bound() + cluster.history_bound() > ENTRIES_MAX as u64 {
         return Some("histories grow too long: set a lower history_interval, or fewer parts between two Backups");
     }
-    if protocol.hands_on() && AbortReport::proof_bytes_max(cluster) > LONG as u64 {
+    // Where RITAS orders INIT, it broadcasts it.
+    let proof_bytes_max = if protocol.tosses_coins() { LONG_VALUE } else { LONG };
+    if protocol.hands_on() && AbortReport::proof_bytes_max(cluster) > proof_bytes_max as u64 {
         return Some(
             "a proof that an instance has ended is longer than a message may be: set a lower history_interval",
         );
     }
     schedule.parts().iter().find_map(|part| objection_to(*part, cluster))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::Limits;
+    use crate::testing::net::cluster;
+
+    /// Thirteen replicas, and many instances that leave their history to the next: the proof is 4.1 MB long.
+    #[test]
+    fn ritas_broadcasts_init_as_one_value() {
+        let objects = |order: &str| {
+            let limits = Limits { history_interval: 780, ..Limits::default() };
+            let schedule = alloc::format!("{}{order}", "quorum, chain, ".repeat(3));
+            objection(&cluster(13, ClientAuth::Hybrid, limits).with_protocol(schedule.parse().unwrap()))
+        };
+        assert_eq!(objects("backup(pbft)"), None);
+        assert!(objects("backup(ritas)").is_some_and(|objection| objection.starts_with("a proof")));
+    }
 }

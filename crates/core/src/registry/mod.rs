@@ -12,6 +12,6 @@ mod timer;
 pub(crate) use client::{ClientMemory, half_of, settled};
 pub(crate) use instance::{Instance, Speaker};
 pub use message::{Incoming, Message};
-pub(crate) use objection::{LONG, objection_to};
+pub(crate) use objection::{LONG, LONG_VALUE, objection_to};
 pub use record::{InstanceRecord, LogRecord, Record, SnapshotRecord};
 pub use timer::ReplicaTimer;

@@ -1,11 +1,12 @@
 //! Which instances may be there: what the [stack](super::stack) lets in.
 
-use super::atomic_broadcast::AtomicBroadcast;
-use super::binary_consensus::BinaryConsensus;
+use super::atomic_broadcast::{AtomicBroadcast, list_bytes_max};
+use super::binary_consensus::{BinaryConsensus, VOTE_BYTES};
 use super::common_coin_consensus::{CommonCoinConsensus, Round};
 use super::decision::Decision;
 use super::echo_broadcast::EchoBroadcast;
-use super::multi_valued_consensus::MultiValuedConsensus;
+use super::message::{Said, VALUE_BYTES_MAX};
+use super::multi_valued_consensus::{MultiValuedConsensus, vect_bytes_max};
 use super::path::{Id, Layer, Path};
 use super::reliable_broadcast::ReliableBroadcast;
 use super::scope::Scope;
@@ -19,9 +20,24 @@ use alloc::vec::Vec;
 
 /// Whose statement asks to be let in.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Said {
-    ByOthers,
+enum Origin {
+    Others,
     BeforeACrash,
+}
+
+/// Bytes of the longest value that a correct process says about an instance: only the application's are long. Longer
+/// ones of liars would be kept for each instance of each round that is let in.
+fn value_bytes_max(scope: &Scope<'_>, path: Path) -> usize {
+    let replicas = &scope.replicas;
+    if path.number(Layer::Step).is_some() {
+        VOTE_BYTES
+    } else if path.number(Layer::Vect).is_some() && !scope.repeats {
+        vect_bytes_max(replicas)
+    } else if path.number(Layer::Round).is_some() && path.number(Layer::Vect).is_none() {
+        list_bytes_max(replicas)
+    } else {
+        VALUE_BYTES_MAX
+    }
 }
 
 impl Stack {
@@ -30,7 +46,18 @@ impl Stack {
     /// # Errors
     /// [`Rejection::OutsideWindow`] if it is over, or too far ahead; [`Rejection::Malformed`] if it never is there.
     pub(super) fn admit(&mut self, scope: &Scope<'_>, path: Path) -> Result<(), Rejection> {
-        self.let_in(scope, path, Said::ByOthers)
+        self.let_in(scope, path, Origin::Others)
+    }
+
+    /// The same of a statement of another process.
+    ///
+    /// # Errors
+    /// As above; and [`Rejection::Malformed`] if its value is longer than a correct process's.
+    pub(super) fn admit_said(&mut self, scope: &Scope<'_>, said: &Said) -> Result<(), Rejection> {
+        if said.statement.value_bytes() > value_bytes_max(scope, said.path) {
+            return Err(Rejection::Malformed);
+        }
+        self.admit(scope, said.path)
     }
 
     /// The same of what this process has said itself before a crash. It may have come further then than its replay has
@@ -39,11 +66,11 @@ impl Stack {
     /// # Errors
     /// As above.
     pub(super) fn admit_own(&mut self, scope: &Scope<'_>, path: Path) -> Result<(), Rejection> {
-        self.let_in(scope, path, Said::BeforeACrash)
+        self.let_in(scope, path, Origin::BeforeACrash)
     }
 
-    fn let_in(&mut self, scope: &Scope<'_>, path: Path, said: Said) -> Result<(), Rejection> {
-        let is_own = said == Said::BeforeACrash;
+    fn let_in(&mut self, scope: &Scope<'_>, path: Path, origin: Origin) -> Result<(), Rejection> {
+        let is_own = origin == Origin::BeforeACrash;
         if self.instances.contains_key(&path) {
             return Ok(());
         }
@@ -62,9 +89,9 @@ impl Stack {
                 (_, None) => self.admits_root(&scope.replicas, path),
                 (Layer::Message, Some(root)) => {
                     let id = Id { sender: path.owner(&scope.replicas).ok_or(Rejection::Malformed)?, number };
-                    let admits = |atomic: &AtomicBroadcast| match said {
-                        Said::ByOthers => atomic.hears_message(id),
-                        Said::BeforeACrash => !atomic.standing().has(id),
+                    let admits = |atomic: &AtomicBroadcast| match origin {
+                        Origin::Others => atomic.hears_message(id),
+                        Origin::BeforeACrash => !atomic.standing().has(id),
                     };
                     self.atomic(root).is_none_or(admits)
                 }

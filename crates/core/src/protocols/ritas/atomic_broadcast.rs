@@ -420,6 +420,12 @@ fn common(replicas: &Replicas, proposals: &[Vec<Listed>]) -> Vec<Listed> {
     counts.into_iter().filter(|(_, count)| *count >= replicas.weak()).map(|(listed, _)| listed.clone()).collect()
 }
 
+/// Bytes of the longest list, and of a decision that it is.
+pub(super) fn list_bytes_max(replicas: &Replicas) -> usize {
+    const AROUND: usize = 16;
+    AROUND + replicas.n() * WINDOW as usize * (Id::BYTES + Word::BYTES_MAX)
+}
+
 fn written(listed: &[Listed]) -> Value {
     let mut bytes = Vec::new();
     encode_list(listed, &mut bytes);
@@ -433,4 +439,23 @@ fn read(replicas: &Replicas, value: &Value) -> Option<Vec<Listed>> {
     reader.finish().ok()?;
     let in_order = listed.windows(2).all(|pair| pair[0].id < pair[1].id);
     (in_order && listed.iter().all(|listed| replicas.contains(listed.id.sender))).then_some(listed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_list_has_its_place() {
+        let replicas = Replicas::of(4).unwrap();
+        let listed = |at: u64| {
+            let id = Id { sender: ReplicaId((at / WINDOW) as u8), number: u64::MAX - WINDOW + at % WINDOW };
+            Listed { id, word: Word::of(&Value(vec![7; Digest::BYTES].into()), false) }
+        };
+        let list = written(&(0..4 * WINDOW).map(listed).collect::<Vec<_>>());
+        assert!(read(&replicas, &list).is_some());
+        let decision = Some(list).to_bytes();
+        assert!(decision.len() <= list_bytes_max(&replicas));
+        assert!(decision.len() + 16 > list_bytes_max(&replicas), "not much more");
+    }
 }

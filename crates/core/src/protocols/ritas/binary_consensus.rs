@@ -60,6 +60,9 @@ pub const STEPS: u64 = 3;
 /// A vote: a bit, or ⊥.
 pub type Vote = Option<bool>;
 
+/// Bytes of a vote.
+pub(super) const VOTE_BYTES: usize = 1;
+
 /// The vote as a value to be broadcast.
 pub(super) const fn value_of(vote: Vote) -> Value {
     Value(Bytes::from_static(match vote {

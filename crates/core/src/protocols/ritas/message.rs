@@ -43,6 +43,9 @@ wire_enum!(Word {
 });
 
 impl Word {
+    /// Bytes of the longest that [is due](Self::is_due) where values are not repeated.
+    pub(super) const BYTES_MAX: usize = 1 + 4 + WHOLE_BYTES_MAX;
+
     /// How this value is named.
     pub fn of(value: &Value, repeats: bool) -> Self {
         if repeats || value.0.len() <= WHOLE_BYTES_MAX {

@@ -55,6 +55,12 @@ impl Wire for Vect {
     }
 }
 
+/// Bytes of the longest VECT whose words are names.
+pub(super) fn vect_bytes_max(replicas: &Replicas) -> usize {
+    const COUNT: usize = 4;
+    COUNT + (1 + replicas.n()) * (1 + Word::BYTES_MAX)
+}
+
 /// A decision: a value, or ⊥.
 pub type Decided = Option<Value>;
 

@@ -24,6 +24,11 @@ pub struct Id {
 }
 wire_struct!(Id { sender, number });
 
+impl Id {
+    /// Bytes of one.
+    pub(super) const BYTES: usize = 1 + 8;
+}
+
 /// Segments of the longest path: a step of the binary consensus of a round of an atomic broadcast, and whose it is.
 pub const SEGMENTS_MAX: usize = 6;
 

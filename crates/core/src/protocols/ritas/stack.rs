@@ -16,8 +16,8 @@
 //! In each broadcast a process has one INITIAL, one ECHO and one READY. Of atomic broadcast there are at most 2n·L
 //! messages and [`ROUNDS_OPEN_MAX`] + [`ROUNDS_AHEAD`] + 1 rounds, each of n broadcasts and one consensus; of that 2n
 //! broadcasts and the steps of a binary one, of which there are 3n in each round that this process has come to, or may.
-//! How many rounds that takes is up to the coins. The decision of a round, and a message that was delivered, are kept
-//! for others without end so far: a checkpoint will end that.
+//! How many rounds that takes is up to the coins. Only the application's values are long. What others may still need
+//! of a round that is over, or of a message that was delivered, is kept until the layer above knows that nobody does.
 //!
 //! [channel]: super::channel
 //! [`ROUNDS_OPEN_MAX`]: super::atomic_broadcast::ROUNDS_OPEN_MAX
@@ -343,7 +343,7 @@ impl Stack {
 
     /// Another process says something.
     pub fn hear(&mut self, scope: &mut Scope<'_>, from: ReplicaId, said: Said) -> Vec<Outcome> {
-        if let Err(reason) = self.admit(scope, said.path).and_then(|()| self.take(scope, from, said)) {
+        if let Err(reason) = self.admit_said(scope, &said).and_then(|()| self.take(scope, from, said)) {
             scope.reject(from, reason);
         }
         self.run(scope)

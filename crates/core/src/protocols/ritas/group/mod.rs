@@ -14,7 +14,9 @@
 //!   load bundles grow by themselves.
 //! * Group 4. What was said in a pass is sent in as few messages as it fits into.
 //! * Group 5. What of a process was ordered comes in the order in which that process sent it (`turns.rs`).
-//! * Group 6. On a timer: what was heard ([`super::channel`]), and how far this process has come (`history.rs`).
+//! * Group 6. On a timer: what was heard ([`super::channel`]), and how far this process has come (`history.rs`). Who
+//!   hears from f + 1 that they are some rounds ahead says what it has heard at once, and again as soon as it has come
+//!   to another round.
 //!
 //! # Why it is safe
 //! Each layer is. A message belongs to one *epoch*, a run of the group: what was said in another is rejected
@@ -36,6 +38,7 @@ mod tests;
 mod turns;
 
 use super::atomic_broadcast::WINDOW;
+use super::catching_up::CatchingUp;
 use super::message::{Said, Value};
 use super::pace::Pace;
 use super::path::{Layer, Path};
@@ -119,6 +122,7 @@ pub struct Group {
     /// Bytes of what waits.
     waiting_bytes: usize,
     pace: Pace,
+    catching_up: CatchingUp,
     history: History,
     turns: Turns,
     /// Bytes that the round which is just being delivered has delivered so far.
@@ -142,6 +146,7 @@ impl Group {
             unordered: VecDeque::new(),
             waiting_bytes: 0,
             pace: Pace::default(),
+            catching_up: CatchingUp::default(),
             history: History::new(&options.replicas, options.history_bytes_max),
             turns: Turns::new(&options.replicas),
             delivered_bytes: 0,
@@ -324,9 +329,13 @@ impl Group {
         match message.speech {
             Speech::Said(statements) => {
                 for said in statements.0 {
+                    self.catching_up.note(from, &said, self.round());
                     let outcomes = self.act(out, |stack, scope| stack.hear(scope, from, said));
                     self.learn(out, outcomes);
                 }
+            }
+            Speech::Summary(_) if !self.catching_up.answers(from) => {
+                out.notify(GroupEvent::Rejected(from, Rejection::Overload));
             }
             Speech::Summary(summary) => {
                 self.act(out, |stack, scope| stack.on_summary(scope, from, &summary));
@@ -354,16 +363,30 @@ impl Group {
         out.set_timer(GroupTimer::Channel, now + self.options.interval);
         out.step("Group 6");
         let here = Here { round: self.stack.needs_from(Path::atomic_broadcast()), kept: self.history.kept() };
+        self.catching_up.interval();
         let is_due = self.pace.interval();
         if is_due || core::mem::replace(&mut self.told_here, here) != here {
             self.send(out, Destination::Replicas, Speech::Here(here));
         }
         if is_due {
-            let summaries = self.act(out, |stack, scope| stack.tick(scope, true));
-            self.carry_out(out);
-            for (to, summary) in summaries {
-                self.send(out, Destination::Replica(to), Speech::Summary(Box::new(summary)));
-            }
+            self.say_what_is_lacking(out);
+        }
+    }
+
+    /// Group 6.
+    fn say_what_is_lacking(&mut self, out: &mut Outbox<Self>) {
+        let summaries = self.act(out, |stack, scope| stack.tick(scope, true));
+        self.carry_out(out);
+        for (to, summary) in summaries {
+            self.send(out, Destination::Replica(to), Speech::Summary(Box::new(summary)));
+        }
+    }
+
+    /// Group 6.
+    fn catch_up(&mut self, out: &mut Outbox<Self>) {
+        let here = self.round();
+        if self.catching_up.asks(&self.options.replicas, here) {
+            self.say_what_is_lacking(out);
         }
     }
 }
@@ -393,6 +416,7 @@ impl Machine for Group {
             Input::PassEnd => {
                 self.begin(out);
                 self.bundle(out);
+                self.catch_up(out);
                 self.speak(out);
             }
         }

@@ -73,6 +73,15 @@ impl Net {
         self.step(me, Input::Command(Command::Call(call)));
     }
 
+    /// Delivers everything.
+    fn deliver(&mut self) {
+        while !self.packets.is_empty() {
+            let at = self.draw(self.packets.len());
+            let (from, to, message) = self.packets.swap_remove(at);
+            self.step(to, Input::Message((from, message)));
+        }
+    }
+
     /// Delivers, loses one frame in fifty, and goes through so many intervals of the channel.
     fn settle(&mut self, intervals: usize) {
         for _ in 0..intervals {
@@ -205,4 +214,36 @@ fn what_nobody_takes_has_a_bound() {
     }
     net.settle(20);
     assert_eq!(net.events[0].len(), delivered + 10);
+}
+
+/// Group 6: no timer leads it further, while the others go on.
+#[test]
+fn who_hears_that_others_are_ahead_comes_along_at_once() {
+    let mut net = Net::new(4, false);
+    net.cut_off = Some(3);
+    for number in 0..40 {
+        net.call(0, Call::Order(message(0, number)));
+        net.deliver();
+    }
+    assert!(net.groups[0].round() > 20, "many rounds");
+    net.cut_off = None;
+    (0..4).for_each(|number| net.call(0, Call::Order(message(0, 40 + number))));
+    net.deliver();
+    assert_eq!(net.ordered(3), net.ordered(0));
+    assert_eq!(net.ordered(3).len(), 44);
+}
+
+#[test]
+fn who_asks_all_the_time_is_answered_now_and_then() {
+    let mut net = Net::new(4, true);
+    net.call(0, Call::Reliable(0, message(0, 0)));
+    net.deliver();
+    let summary = super::super::message::Summary { heard: Vec::new(), round: 0, messages: vec![0; 4] };
+    let message = GroupMessage { epoch: 7, speech: Speech::Summary(Box::new(summary)) };
+    for _ in 0..1_000 {
+        net.step(0, Input::Message((ReplicaId(3), message.clone())));
+    }
+    assert!(!net.packets.is_empty() && net.packets.len() <= 32, "{} answers", net.packets.len());
+    let refused = GroupEvent::Rejected(ReplicaId(3), Rejection::Overload);
+    assert_eq!(net.events[0].iter().filter(|event| **event == refused).count(), 1_000 - 32);
 }

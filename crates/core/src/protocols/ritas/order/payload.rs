@@ -45,7 +45,9 @@ impl Payload {
         chosen: bool,
     ) -> bool {
         let limits = &cluster.limits;
+        let bytes: usize = self.requests.iter().map(|request| request.operation.len()).sum();
         if self.requests.len() > limits.batch_requests_max
+            || self.requests.len() > 1 && bytes > limits.batch_bytes_max
             || !self.requests.iter().all(|request| request.may_be_ordered(limits, instance))
             || !are_of_distinct_clients(self.requests.iter())
         {

@@ -1,6 +1,7 @@
 //! The state of one replica, and where each input goes.
 
 use super::super::atomic_broadcast::{HEARD, Standing};
+use super::super::catching_up::CatchingUp;
 use super::super::message::{Said, Value};
 use super::super::pace::Pace;
 use super::super::path::{Id, Path};
@@ -117,12 +118,7 @@ pub struct Ritas {
     pub(super) owes_round: bool,
     /// Between two rounds.
     pub(super) rest: Option<Rest>,
-    /// Who has spoken about a round that is far ahead of this replica's, since it last said what it lacks because of
-    /// that; and in which round that was.
-    pub(super) ahead: ReplicaSet,
-    pub(super) asked_in: Option<u64>,
-    /// How many PROGRESS of each replica were answered since the channel's timer last fired.
-    pub(super) answers: BTreeMap<ReplicaId, u32>,
+    pub(super) catching_up: CatchingUp,
     /// Whose requests the last batch had, if they were all one client's.
     pub(super) alone: Option<ClientId>,
 }
@@ -197,9 +193,7 @@ impl TotalOrder for Ritas {
             abstention: None,
             owes_round: false,
             rest: None,
-            ahead: ReplicaSet::default(),
-            asked_in: None,
-            answers: BTreeMap::new(),
+            catching_up: CatchingUp::default(),
             alone: None,
         };
         if lost_log {
@@ -254,7 +248,7 @@ impl TotalOrder for Ritas {
                         context.reject(from, Rejection::Malformed);
                         continue;
                     }
-                    self.note_who_is_ahead(from, &said);
+                    self.catching_up.note(from, &said, self.round());
                     let outcomes = self.act(context.me, context.steps, |stack, scope| stack.hear(scope, from, said));
                     self.learn(context, outcomes);
                 }

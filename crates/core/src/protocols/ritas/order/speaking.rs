@@ -1,8 +1,6 @@
 //! What is written down, what is said, what is said again, and what is found after a crash: Order 7.
 
-use super::super::atomic_broadcast::ROUNDS_AHEAD;
-use super::super::message::Said;
-use super::super::path::{Layer, Path};
+use super::super::path::Path;
 use super::super::scope::Effect;
 use super::super::stack::Stack;
 use super::super::statements::packed;
@@ -16,13 +14,8 @@ use crate::ids::{ReplicaId, Sequence};
 use crate::machine::StepsTaken;
 use crate::protocols::total_order::{Delivery, OrderEffect};
 use crate::rejection::Rejection;
-use crate::replicas::ReplicaSet;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-
-/// How many PROGRESS of a replica are answered in an interval of the channel. An answer may be long; who is behind asks
-/// once for some rounds.
-const ANSWERS_MAX: u32 = 32;
 
 impl Ritas {
     /// Writes down what binds, and puts what is to be said aside until the end of the pass.
@@ -58,7 +51,7 @@ impl Ritas {
     /// Order 7.
     pub(super) fn on_channel_timeout(&mut self, context: &mut Ctx<'_>) {
         context.push(OrderEffect::SetTimer(RitasTimer::Channel, context.now + context.cluster.limits.status_interval));
-        self.answers.clear();
+        self.catching_up.interval();
         self.pool.forget(context.is_over);
         self.vouch_for_arrived(context);
         self.ask_what_is_forgotten(context);
@@ -78,21 +71,10 @@ impl Ritas {
         }
     }
 
-    /// Order 7. Somebody speaks about a round that does not come for a long time here.
-    pub(super) fn note_who_is_ahead(&mut self, from: ReplicaId, said: &Said) {
-        let round = said.path.number(Layer::Round);
-        if round.is_some_and(|round| round > self.round().saturating_add(ROUNDS_AHEAD)) {
-            self.ahead.insert(from);
-        }
-    }
-
-    /// Order 7. Each answer leads a few rounds further, and others go on meanwhile: who waited for the timer each time
-    /// would stay behind for ever. It asks once in each round at most, however many say that they are ahead.
+    /// Order 7.
     pub(super) fn catch_up(&mut self, context: &mut Ctx<'_>) {
-        let round = Some(self.round());
-        if self.ahead.len() >= self.replicas.weak() && self.asked_in != round {
-            self.asked_in = round;
-            self.ahead = ReplicaSet::default();
+        let here = self.round();
+        if self.catching_up.asks(&self.replicas, here) {
             self.say_what_is_lacking(context);
         }
     }
@@ -103,11 +85,9 @@ impl Ritas {
             context.push(OrderEffect::Send(from, RitasMessage::Stable(Box::new(self.stable.claim()))));
         }
         context.push(OrderEffect::VoteAgain(from, progress.stable.max(self.low_water_mark())));
-        let answers = self.answers.entry(from).or_default();
-        if *answers >= ANSWERS_MAX {
+        if !self.catching_up.answers(from) {
             return context.reject(from, Rejection::Overload);
         }
-        *answers += 1;
         self.act(context.me, context.steps, |stack, scope| stack.on_summary(scope, from, &progress.summary));
         self.persist(context);
     }

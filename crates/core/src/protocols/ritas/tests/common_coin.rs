@@ -324,7 +324,10 @@ fn f3_a_round_that_is_decided_is_open_for_who_comes_late() {
         assert_eq!(group.stacks[0].standing(root).unwrap().round, 1);
         let binary = root.child(Layer::Round, 0).child(Layer::Multi, 0).child(Layer::Binary, 0);
         let (path, statement) = match coin {
-            Coin::Local => (binary.child(Layer::Step, 5).by(ReplicaId(3)), Statement::Initial(value(1))),
+            Coin::Local => (
+                binary.child(Layer::Step, 5).by(ReplicaId(3)),
+                Statement::Initial(super::super::binary_consensus::value_of(Some(true))),
+            ),
             Coin::Common => (binary.child(Layer::Toss, 1), Statement::Est(true)),
         };
         group.rejected.clear();

@@ -75,6 +75,33 @@ fn nobody_keeps_a_word_that_is_too_long() {
     assert_eq!(net.rejected(0, r(3), Rejection::Malformed), 9);
 }
 
+/// Only payloads are long: a liar's values would be kept for each instance of each round that is let in.
+#[test]
+fn nobody_keeps_a_value_that_is_too_long() {
+    let mut net = net_of("ritas", 4, 1);
+    let round = Path::atomic_broadcast().child(Layer::Round, 0);
+    let multi = round.child(Layer::Multi, 0);
+    let step = multi.child(Layer::Binary, 0).child(Layer::Step, 0);
+    let (list, vect) = (16 + 64 * 46, 4 + 5 * 38);
+    let longest = [
+        (round.child(Layer::Proposal, 0), list),
+        (multi.child(Layer::Init, 0), list),
+        (multi.child(Layer::Vect, 0), vect),
+        (step, 1),
+    ];
+    for (at, longest) in longest {
+        for bytes in [longest, longest + 1] {
+            let value = Value(vec![1; bytes].into());
+            say(&mut net, &[0], &statement(at.by(ReplicaId(3)), Statement::Initial(value)));
+        }
+    }
+    for bytes in [list, list + 1] {
+        say(&mut net, &[0], &statement(multi, Statement::Decide(Value(vec![1; bytes].into()))));
+    }
+    net.settle();
+    assert_eq!(net.rejected(0, r(3), Rejection::Malformed), 5);
+}
+
 /// An answer to PROGRESS has all that its author claims not to have heard.
 #[test]
 fn who_asks_all_the_time_is_answered_now_and_then() {
@@ -89,4 +116,21 @@ fn who_asks_all_the_time_is_answered_now_and_then() {
     let answers: usize = answers.sum();
     assert!(answers > 0);
     assert_eq!(net.rejected(0, r(3), Rejection::Overload), 1_000 - 32);
+}
+
+/// What clients that help a liar may sign is long. A single request of any length that is allowed has its place.
+#[test]
+fn a_payload_is_no_longer_than_a_batch() {
+    let limits = Limits { checkpoint_interval: 8, batch_bytes_max: 200, ..Limits::default() };
+    let cluster = Cluster { protocol: "ritas".parse().unwrap(), ..cluster(4, ClientAuth::Hybrid, limits) };
+    let mut net = Net::of(cluster, 2, |_| Counter::default());
+    let long: Vec<Request> = (0..2).map(|client| net.request(InstanceId(1), client, 1, &[0; 150])).collect();
+    for (number, requests) in [(0, long.clone()), (1, long[..1].to_vec())] {
+        let payload = Payload { time: net.now, seed: Digest::ZERO, requests };
+        let path = Path::atomic_broadcast().child(Layer::Message, number).by(ReplicaId(3));
+        say(&mut net, &[0, 1, 2], &statement(path, Statement::Initial(Value(payload.to_bytes().into()))));
+    }
+    net.settle();
+    assert_eq!(net.rejected(0, r(3), Rejection::BadBatch), 1);
+    assert_eq!(history(&net, &[0, 1, 2]), [1; 3]);
 }
