@@ -278,6 +278,8 @@ pub struct Report {
     pub requests_executed: u64,
     /// Requests waiting to be ordered.
     pub pending_requests: usize,
+    /// The round that the order is in, if it has rounds: RITAS.
+    pub round: Option<u64>,
     /// Batches between stable checkpoint and the highest known.
     pub slots: usize,
     /// View changes started since the start of the process.

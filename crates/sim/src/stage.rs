@@ -13,7 +13,7 @@ use bezant_core::machine::Step;
 use bezant_core::registry::ReplicaTimer;
 use bytes::Bytes;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::rc::Rc;
 
 /// Something that will happen. `life` counts a process's restarts: what was meant for an earlier life is void.
@@ -99,6 +99,8 @@ pub struct Stage {
     pub now: u64,
     /// The cluster's parameters.
     pub cluster: Rc<Cluster>,
+    /// Who says nothing any more.
+    pub gone: BTreeSet<ProcessId>,
     /// Links.
     pub network: Network,
     /// What happened.
@@ -138,6 +140,7 @@ impl Stage {
         Self {
             now: 0,
             cluster,
+            gone: BTreeSet::new(),
             network,
             trace,
             checks,
@@ -217,6 +220,9 @@ impl Stage {
     /// Sends a frame from a process to everybody who answers to a name.
     pub fn post(&mut self, from: ProcessId, to: Principal, frame: Bytes) {
         let Some((sender, _)) = self.names[from] else { return };
+        if self.gone.contains(&from) {
+            return;
+        }
         for number in 0..self.addresses(to).len() {
             let process = self.addresses(to)[number];
             if process == from || !self.sides.hears(from, process) {

@@ -247,6 +247,7 @@ impl World {
             self.converge(limit);
             self.judge_closing();
             self.measure();
+            self.come_to_rest();
         }
         if self.is_fine() {
             self.stage.checks.finish(self.stage.now);

@@ -89,6 +89,7 @@ fn report(report: &Report) -> Value {
         "history": to_hex(&report.history.0),
         "requests_executed": report.requests_executed,
         "pending_requests": report.pending_requests,
+        "round": report.round,
         "slots": report.slots,
         "view_changes": report.view_changes,
         "transfer": report.transfer.map(|(target, received)| json!({"target": target.0, "received": received})),

@@ -12,8 +12,16 @@ use crate::trace::Trace;
 use bezant_core::digest::Digest;
 use bezant_core::ids::{InstanceId, Sequence};
 use bezant_core::notice::Report;
+use bezant_core::protocols::ritas::atomic_broadcast;
 use bezant_core::schedule::Part;
 use std::collections::BTreeSet;
+
+/// A while in which whatever is on its way is ordered, in time-outs of a view.
+const WHILE: u64 = 20;
+
+/// Rounds that follow one another when nobody asks for anything: what is on its way; and who lost its log needs some
+/// until it speaks of all again (Order 10).
+const LAST_ROUNDS: u64 = 8 * atomic_broadcast::HEARD;
 
 /// Whether a replica votes, and waits for no other view.
 fn takes_part(report: Report) -> bool {
@@ -109,6 +117,33 @@ impl World {
             if let Some(holdings) = node.holdings() {
                 self.stage.checks.see(self.stage.now, &Event::Holds(node.id(), &holdings));
             }
+        }
+    }
+
+    /// Where the order has rounds, these need a reason: they come to an end when nobody is left who lies, or asks for
+    /// anything.
+    pub(super) fn come_to_rest(&mut self) {
+        let has_rounds = self.core().filter_map(Node::report).any(|report| report.round.is_some());
+        if !has_rounds || self.stage.asynchrony.is_some() {
+            return;
+        }
+        let liars = self.nodes.iter().filter(|node| !node.is_correct()).map(|node| node.process);
+        let callers = self.callers.iter().filter(|caller| !caller.is_honest()).map(|caller| caller.process);
+        self.stage.gone.extend(liars.chain(callers));
+        let rounds = |world: &Self| -> Option<u64> {
+            world.core().filter_map(Node::report).filter_map(|report| report.round).max()
+        };
+        let first = rounds(self);
+        let mut last = None;
+        while self.is_fine() && rounds(self) != last {
+            last = rounds(self);
+            if last > first.map(|round| round + LAST_ROUNDS) {
+                let what = format!("nobody asks for anything, and rounds go on from {first:?} to {last:?}");
+                return self.stage.checks.fail("rest", self.stage.now, what);
+            }
+            let limit = self.stage.now + WHILE * self.scenario.limits.view_timeout.0;
+            self.play(limit, |_| false);
+            self.stage.now = limit;
         }
     }
 

@@ -341,6 +341,7 @@ impl TotalOrder for Ritas {
     }
 
     fn describe(&self, report: &mut Report) {
+        report.round = Some(self.round());
         report.pending_requests = self.pool.len();
         report.slots = self.stack.len();
     }
