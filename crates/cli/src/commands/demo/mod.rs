@@ -123,16 +123,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         protocol: arguments.protocol,
         ..Testnet::default()
     };
-    // Signals first: whoever is asked to leave while the files are made waits until it is known which they are.
+    // Signals first, but locked: whoever is asked to leave from now on waits until it is known which files there are.
     let made: Arc<Mutex<Option<Shared>>> = Arc::default();
     let for_signals = Arc::clone(&made);
+    let mut place = made.lock().unwrap_or_else(PoisonError::into_inner);
     quit::on_request(move || {
         if let Some(cluster) = &*for_signals.lock().unwrap_or_else(PoisonError::into_inner) {
             cluster.lock().stop();
         }
         quit::exit();
     })?;
-    let mut place = made.lock().unwrap_or_else(PoisonError::into_inner);
     let cluster = Shared(Arc::new(Mutex::new(DemoCluster::prepare(&std::env::temp_dir(), options)?)));
     *place = Some(cluster.clone());
     drop(place);
