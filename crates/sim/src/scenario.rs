@@ -206,7 +206,7 @@ impl Scenario {
 
 /// What RITAS tosses: where nobody says it, a common coin in one seed of four.
 fn draw_coin(options: &ScenarioOptions) -> Coin {
-    let is_common = || options.protocol.tosses_coins() && Rng::stream(options.seed, "coin").below(4) == 0;
+    let is_common = || options.protocol.has_ritas() && Rng::stream(options.seed, "coin").below(4) == 0;
     options.coin.unwrap_or_else(|| if is_common() { Coin::Common } else { Coin::Local })
 }
 

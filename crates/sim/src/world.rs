@@ -296,7 +296,7 @@ impl World {
     /// How many things may happen in a millisecond, over the whole run, before somebody talks without end.
     fn happenings_per_ms(&self) -> u64 {
         let Scenario { n, protocol, .. } = &self.scenario;
-        let growth = if protocol.tosses_coins() { (*n as u64).pow(3).div_ceil(ROUNDS_OF.pow(3)) } else { 1 };
+        let growth = if protocol.has_ritas() { (*n as u64).pow(3).div_ceil(ROUNDS_OF.pow(3)) } else { 1 };
         HAPPENINGS_PER_MS * growth
     }
 

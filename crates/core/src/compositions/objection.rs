@@ -16,12 +16,12 @@ pub fn objection(cluster: &Cluster) -> Option<&'static str> {
     if cluster.dynamic_clients && cluster.client_auth == ClientAuth::Mac {
         return Some("dynamic_clients needs requests that are signed: client_auth = \"hybrid\" or \"signature\"");
     }
-    if cluster.coin == Coin::Common && !protocol.tosses_coins() {
+    if cluster.coin == Coin::Common && !protocol.has_ritas() {
         return Some(
             "only ritas tosses coins: coin = \"common\" goes with ritas, or a schedule that has backup(ritas)",
         );
     }
-    if cluster.vects == Vects::Echo && !protocol.tosses_coins() {
+    if cluster.vects == Vects::Echo && !protocol.has_ritas() {
         return Some("only ritas has VECTs: vect = \"echo\" goes with ritas, or a schedule that has backup(ritas)");
     }
     if let Some(objection) = schedule.parts().iter().find_map(|part| part.objection(cluster.replicas)) {
@@ -32,7 +32,7 @@ pub fn objection(cluster: &Cluster) -> Option<&'static str> {
         return Some("histories grow too long: set a lower history_interval, or fewer parts between two Backups");
     }
     // Where RITAS orders INIT, it broadcasts it.
-    let proof_bytes_max = if protocol.tosses_coins() { LONG_VALUE } else { LONG };
+    let proof_bytes_max = if protocol.has_ritas() { LONG_VALUE } else { LONG };
     if protocol.hands_on() && AbortReport::proof_bytes_max(cluster) > proof_bytes_max as u64 {
         return Some(
             "a proof that an instance has ended is longer than a message may be: set a lower history_interval",

@@ -123,8 +123,8 @@ impl Protocol {
         self.schedule().parts().iter().all(|part| part.lets_clients_join())
     }
 
-    /// Whether anybody tosses coins in it ([`crate::cluster::Coin`]).
-    pub fn tosses_coins(self) -> bool {
+    /// Whether RITAS orders in it, alone or as a Backup: then somebody tosses coins ([`crate::cluster::Coin`]).
+    pub fn has_ritas(self) -> bool {
         self.schedule().parts().contains(&Part::Backup(Order::Ritas))
     }
 

@@ -151,8 +151,8 @@ impl ClusterConfig {
         if let Some(objection) = objection(&config.to_cluster()) {
             let key = match config.protocol {
                 _ if config.dynamic_clients => "dynamic_clients",
-                protocol if config.coin == Coin::Common && !protocol.tosses_coins() => "coin",
-                protocol if config.vects == Vects::Echo && !protocol.tosses_coins() => "vect",
+                protocol if config.coin == Coin::Common && !protocol.has_ritas() => "coin",
+                protocol if config.vects == Vects::Echo && !protocol.has_ritas() => "vect",
                 Protocol::Schedule(_) => "schedule",
                 _ => "protocol",
             };

@@ -45,7 +45,7 @@ pub fn successor(directory: &Path, old: &ClusterConfig, successor: &Successor) -
     let mut config = ClusterConfig { cluster_id, protocol, limits, genesis_root, ..old.clone() };
     // What only RITAS has goes with it. Where it stays the keys of its coin do, too: coins are bound to the cluster as
     // all else is.
-    if !protocol.tosses_coins() {
+    if !protocol.has_ritas() {
         config.coin = Coin::Local;
         config.vects = Vects::default();
         config.replicas.iter_mut().for_each(|replica| replica.coin_key = None);

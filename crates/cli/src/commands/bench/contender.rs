@@ -62,7 +62,7 @@ impl fmt::Display for Contender {
 impl Contender {
     /// The same, with that coin.
     pub(super) fn tossing(self, coin: CoinName) -> Result<Self, String> {
-        if coin == CoinName::Common && !self.protocol.tosses_coins() {
+        if coin == CoinName::Common && !self.protocol.has_ritas() {
             return Err(format!("only ritas and backup(ritas) toss coins, and not {}", self.protocol));
         }
         Ok(Self { coin, ..self })

@@ -136,7 +136,7 @@ impl Subject {
                 ClientAuth::Hybrid => "hybrid",
                 ClientAuth::Signature => "signature",
             },
-            coin: if config.protocol.tosses_coins() { config.coin.label() } else { "none" },
+            coin: if config.protocol.has_ritas() { config.coin.label() } else { "none" },
         }
     }
 }

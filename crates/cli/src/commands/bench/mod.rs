@@ -296,11 +296,11 @@ fn check(arguments: &Arguments, subjects: &[Subject]) -> Result {
 
 /// What is to be measured in each round.
 fn subjects(arguments: &Arguments) -> Result<Vec<Subject>> {
+    let somebody_tosses = arguments.protocol.has_ritas() || arguments.compare.is_some_and(Protocol::has_ritas);
     let contender = |protocol: Protocol| {
         let refused = |option: &str, why: String| Failure::usage(format!("--{option}: {why}."));
-        // Others have none to toss.
-        let coin =
-            if arguments.protocol == protocol || protocol.tosses_coins() { arguments.coin } else { CoinName::Local };
+        // Beside one that tosses coins others may be measured that have none.
+        let coin = if protocol.has_ritas() || !somebody_tosses { arguments.coin } else { CoinName::Local };
         let contender = Contender::from(protocol).tossing(coin).map_err(|why| refused("coin", why))?;
         match arguments.joined {
             true => contender.joined().map_err(|why| refused("joined", why)),

@@ -348,7 +348,7 @@ impl AtomicBroadcast {
     fn may_propose(&self, replicas: &Replicas) -> bool {
         let round = self.rounds.get(&self.standing.round);
         let is_begun = round.is_some_and(|r| r.proposals.len() >= replicas.weak());
-        let has_reason = is_begun || !self.rests && self.vouched.iter().any(|id| self.admits_message(*id));
+        let has_reason = is_begun || !self.rests && self.listed().next().is_some();
         let may_begin = !self.is_held && self.open.len() < ROUNDS_OPEN_MAX;
         has_reason && may_begin && round.is_none_or(|r| !r.proposed && r.decided.is_none())
     }
@@ -361,7 +361,11 @@ impl AtomicBroadcast {
     /// AB 3: what this process lists.
     fn list(&self) -> Value {
         let listed = |id: &Id| Listed { id: *id, word: self.messages[id].0.clone() };
-        written(&self.vouched.iter().filter(|id| self.admits_message(**id)).map(listed).collect::<Vec<_>>())
+        written(&self.listed().map(listed).collect::<Vec<_>>())
+    }
+
+    fn listed(&self) -> impl Iterator<Item = &Id> {
+        self.vouched.iter().filter(|id| self.admits_message(**id))
     }
 
     /// AB 5: whether a message that is to be delivered is here.
