@@ -47,7 +47,7 @@ extern "C" {
 #define RITAS_ERRBUF_SIZE 256
 
 /* Processes of the largest group. */
-#define RITAS_PROCESSES_MAX 64
+#define RITAS_PROCESSES_MAX 32
 
 /* Bytes of the longest message, proposal or broadcast. */
 #define RITAS_MESSAGE_MAX 1048576

@@ -63,8 +63,7 @@ pub use types::*;
 
 use bezant_core::auth::{CoinKey, SecretKey};
 use bezant_core::ids::{PublicKey, ReplicaId};
-use bezant_core::protocols::ritas::group::MESSAGE_BYTES_MAX;
-use bezant_core::replicas::REPLICAS_MAX;
+use bezant_core::protocols::ritas::group::{MESSAGE_BYTES_MAX, PROCESSES_MAX};
 use bezant_node::group::{GroupHandle, Ordered};
 use bezant_node::net::Channel;
 use context::{Context, Setup};
@@ -81,7 +80,7 @@ use std::time::Duration;
 #[doc = include_str!("../../../docs/groups.md")]
 struct Page;
 
-const _: () = assert!(RITAS_MESSAGE_MAX == MESSAGE_BYTES_MAX && RITAS_PROCESSES_MAX == REPLICAS_MAX);
+const _: () = assert!(RITAS_MESSAGE_MAX == MESSAGE_BYTES_MAX && RITAS_PROCESSES_MAX == PROCESSES_MAX);
 const _: () = assert!(RITAS_COIN_KEY_SIZE == CoinKey::BYTES);
 
 /// Carries out a call, whatever happens in it, and remembers how it ended.

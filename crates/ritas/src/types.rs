@@ -7,7 +7,7 @@ pub const RITAS_COIN_KEY_SIZE: usize = 96;
 /// Bytes of the longest message that ritas_init may write, with the zero at its end.
 pub const RITAS_ERRBUF_SIZE: usize = 256;
 /// Processes of the largest group.
-pub const RITAS_PROCESSES_MAX: usize = 64;
+pub const RITAS_PROCESSES_MAX: usize = 32;
 /// Bytes of the longest message, proposal or broadcast.
 pub const RITAS_MESSAGE_MAX: usize = 1048576;
 /// What a failed call returns; ritas_error says why.

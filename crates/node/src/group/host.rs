@@ -210,6 +210,9 @@ impl Host {
                 linked.filter_map(|id| Some((id, self.routes.replica(id)?))).collect()
             }
         };
+        if links.is_empty() {
+            return;
+        }
         let mut body = Rope::new();
         message.encode(&mut body);
         let mut flat = Vec::new();

@@ -10,7 +10,8 @@ use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Bytes of calls that are not begun: who calls waits while there are more.
+/// Bytes of calls that are not begun: who calls waits while there are more. Each counts as its
+/// [`weight`](bezant_core::protocols::ritas::group::Call::weight).
 const CALLS_BYTES_MAX: usize = 16 << 20;
 /// Calls that have not reached the group's thread.
 const CALLS_MAX: usize = 1 << 16;
@@ -90,7 +91,7 @@ pub(super) enum Number {
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     pub(super) commands: VecDeque<Command>,
-    /// Bytes of calls among them, and of those that the machine has not begun.
+    /// The weight of calls among them, and of those that the machine has not begun.
     commands_bytes: usize,
     pub(super) waiting_bytes: usize,
     pub(super) reliable: BTreeMap<(ReplicaId, u64), Bytes>,

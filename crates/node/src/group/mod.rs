@@ -159,9 +159,9 @@ impl GroupHandle {
     }
 
     fn call(&self, number: Option<Number>, call: Call) -> Result<(), Problem> {
-        let length = call.bytes();
+        let weight = call.weight();
         let bytes_max = if let Call::Vector(..) = &call { self.vector_value_bytes_max() } else { MESSAGE_BYTES_MAX };
-        if length > bytes_max {
+        if call.bytes() > bytes_max {
             return Err(Problem::TooLong);
         }
         if number.is_some_and(|number| Inbox::window(number).1 > NUMBER_MAX) {
@@ -177,7 +177,7 @@ impl GroupHandle {
             }
             inbox.has_room().then(|| {
                 inbox.use_up(number);
-                inbox.command(Command::Call(call.take().expect("it is made once")), length);
+                inbox.command(Command::Call(call.take().expect("it is made once")), weight);
                 Ok(())
             })
         })??;

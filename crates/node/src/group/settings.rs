@@ -6,7 +6,7 @@ use bezant_core::auth::{CoinKey, CoinScheme, CommonCoin, Ed25519, Keyring, Publi
 use bezant_core::cluster::{ClientAuth, Cluster, Coin, Limits};
 use bezant_core::digest::{Digest, Domain};
 use bezant_core::ids::{Principal, PublicKey, ReplicaId};
-use bezant_core::protocols::ritas::group::{GroupMessage, HISTORY_BYTES_MAX};
+use bezant_core::protocols::ritas::group::{GroupMessage, HISTORY_BYTES_MAX, PROCESSES_MAX};
 use bezant_core::replicas::{Replicas, ReplicasError};
 use bezant_core::wire::Wire;
 use std::collections::BTreeMap;
@@ -89,6 +89,8 @@ impl fmt::Debug for Witness {
 pub enum SettingsError {
     /// So many processes do not tolerate so many faults.
     Replicas(ReplicasError),
+    /// More than [`PROCESSES_MAX`].
+    TooMany(usize),
     /// There is no process of this number.
     NoMember(ReplicaId),
     /// The secret key is not that of the public key which the group knows, or a public key is none.
@@ -101,6 +103,7 @@ impl fmt::Display for SettingsError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Replicas(error) => error.fmt(out),
+            Self::TooMany(n) => write!(out, "{n} processes are too many: at most {PROCESSES_MAX}"),
             Self::NoMember(id) => write!(out, "the group has no process {}", id.0),
             Self::Key(id) => {
                 write!(
@@ -149,7 +152,11 @@ impl GroupSettings {
     }
 
     pub(super) fn replicas(&self) -> Result<Replicas, SettingsError> {
-        Replicas::new(self.members.len(), self.f).map_err(SettingsError::Replicas)
+        let n = self.members.len();
+        if n > PROCESSES_MAX {
+            return Err(SettingsError::TooMany(n));
+        }
+        Replicas::new(n, self.f).map_err(SettingsError::Replicas)
     }
 
     /// The keys of this process in this run of the group: what is said in another one has no MAC that holds here.

@@ -11,6 +11,7 @@ use bezant_core::wire::{FRAME_BYTES_MAX, Rope};
 use mio::Interest;
 use mio::net::TcpStream;
 use rustix::buffer::spare_capacity;
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use std::io::{self, ErrorKind, IoSlice, Write};
 use std::net::IpAddr;
 use std::time::Instant;
@@ -308,7 +309,7 @@ impl Link {
         }
         match &slices[..count] {
             [only] => self.socket.write(only),
-            several => self.socket.write_vectored(several),
+            several => send(&self.socket, several),
         }
     }
 
@@ -339,5 +340,35 @@ impl Link {
             }
         }
         Ok(!self.wire.is_empty())
+    }
+}
+
+/// Several segments in one call, as `write_vectored` does, without SIGPIPE if the other side is gone: it would end a
+/// program that is not written in Rust and has our libraries in it.
+fn send(socket: &TcpStream, segments: &[IoSlice<'_>]) -> io::Result<usize> {
+    Ok(sendmsg(socket, segments, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use signal_hook::consts::SIGPIPE;
+    use std::net::{Shutdown, TcpListener};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[test]
+    fn a_link_that_is_closed_ends_no_program() {
+        let is_told = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(SIGPIPE, Arc::clone(&is_told)).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (_other, _) = listener.accept().unwrap();
+        let segments = [IoSlice::new(b"one"), IoSlice::new(b"two")];
+        assert_eq!(send(&socket, &segments).unwrap(), 6);
+        socket.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(send(&socket, &segments).unwrap_err().kind(), ErrorKind::BrokenPipe);
+        assert!(!is_told.load(Ordering::Relaxed));
+        assert!(socket.write_vectored(&segments).is_err() && is_told.load(Ordering::Relaxed), "else it proves nothing");
     }
 }

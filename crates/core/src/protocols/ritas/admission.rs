@@ -5,13 +5,13 @@ use super::binary_consensus::{BinaryConsensus, VOTE_BYTES};
 use super::common_coin_consensus::{CommonCoinConsensus, Round};
 use super::decision::Decision;
 use super::echo_broadcast::EchoBroadcast;
-use super::message::{Said, VALUE_BYTES_MAX};
+use super::message::{MESSAGE_BYTES_MAX, Said, VALUE_BYTES_MAX};
 use super::multi_valued_consensus::{MultiValuedConsensus, vect_bytes_max};
 use super::path::{Id, Layer, Path};
 use super::reliable_broadcast::ReliableBroadcast;
 use super::scope::Scope;
-use super::stack::{Instance, ROOTS, Stack};
-use super::vector_consensus::VectorConsensus;
+use super::stack::{Instance, Stack};
+use super::vector_consensus::{VectorConsensus, share_bytes_max};
 use crate::cluster::{Coin, Vects};
 use crate::ids::ReplicaId;
 use crate::rejection::Rejection;
@@ -25,9 +25,25 @@ enum Origin {
     BeforeACrash,
 }
 
-/// Bytes of the longest value that a correct process says about an instance: only the application's are long. Longer
-/// ones of liars would be kept for each instance of each round that is let in.
+/// Instances without a parent that are let in, of each layer and of each owner of broadcasts, above those that are
+/// [taken](Stack::taken); and as many of the taken are kept for others.
+pub(super) const ROOTS: u64 = 64;
+
+/// The same of vectors, each of which is f + 1 multi-valued consensuses on values of [`VALUE_BYTES_MAX`].
+const ROOTS_OF_VECTORS: u64 = 16;
+
+/// The same of any layer.
+pub(super) const fn roots_max(layer: Layer) -> u64 {
+    match layer {
+        Layer::Vector => ROOTS_OF_VECTORS,
+        _ => ROOTS,
+    }
+}
+
+/// Bytes of the longest value that a correct process says about an instance. Longer ones of liars would be kept for
+/// each instance that is let in, and the application has no room for them.
 fn value_bytes_max(scope: &Scope<'_>, path: Path) -> usize {
+    const DECISION_ALLOWANCE: usize = 8;
     let replicas = &scope.replicas;
     if path.number(Layer::Step).is_some() {
         VOTE_BYTES
@@ -35,6 +51,13 @@ fn value_bytes_max(scope: &Scope<'_>, path: Path) -> usize {
         vect_bytes_max(replicas)
     } else if path.number(Layer::Round).is_some() && path.number(Layer::Vect).is_none() {
         list_bytes_max(replicas)
+    } else if path.number(Layer::Value).is_some() {
+        share_bytes_max(replicas.n())
+    } else if [Layer::Reliable, Layer::Echo].contains(&path.of_root().last().layer()) {
+        MESSAGE_BYTES_MAX
+    } else if path.of_root().last().layer() == Layer::Multi && path.number(Layer::Vect).is_none() {
+        // A decision is one or ⊥.
+        MESSAGE_BYTES_MAX + DECISION_ALLOWANCE
     } else {
         VALUE_BYTES_MAX
     }
@@ -168,8 +191,8 @@ impl Stack {
             _ => None,
         };
         match self.roots.get(&(layer, owner)) {
-            Some(window) => window.admits(number, ROOTS),
-            None => number < ROOTS,
+            Some(window) => window.admits(number, roots_max(layer)),
+            None => number < roots_max(layer),
         }
     }
 

@@ -122,6 +122,18 @@ impl Standing {
     }
 }
 
+/// What the layer above does not want for now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hold {
+    /// It takes whatever comes.
+    #[default]
+    Nothing,
+    /// AB 3: no round begins here. What others decide is delivered.
+    Rounds,
+    /// AB 5: nothing is delivered either.
+    Deliveries,
+}
+
 /// What it wants done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Output {
@@ -162,8 +174,7 @@ pub(super) struct AtomicBroadcast {
     rounds: BTreeMap<u64, Round>,
     /// Rounds before it that others may still need.
     open: BTreeSet<u64>,
-    /// Whether the layer above lets no round begin for now.
-    is_held: bool,
+    hold: Hold,
     /// AB 3: whether this process begins no round by itself for now.
     rests: bool,
     /// AB 5: whether it does not after a round that delivered anything.
@@ -181,7 +192,7 @@ impl AtomicBroadcast {
             next: 0,
             rounds: BTreeMap::new(),
             open: BTreeSet::new(),
-            is_held: false,
+            hold: Hold::Nothing,
             rests: false,
             may_rest: variant.rests,
             round_bytes_max: variant.round_bytes_max,
@@ -204,9 +215,9 @@ impl AtomicBroadcast {
         self.rests = false;
     }
 
-    /// AB 3. Lets no round begin here, or lets them begin again.
-    pub(super) const fn hold(&mut self, is_held: bool) {
-        self.is_held = is_held;
+    /// AB 3 and 5. What the layer above does not want from now on.
+    pub(super) const fn hold(&mut self, hold: Hold) {
+        self.hold = hold;
     }
 
     /// AB 3. Lets this process begin no round by itself, or lets it do so again.
@@ -335,7 +346,8 @@ impl AtomicBroadcast {
                 out.push(Output::Propose(number, written(&common)));
             }
             let decided = self.rounds.get(&number).and_then(|round| round.decided.as_ref());
-            if !decided.is_some_and(|listed| listed.iter().flatten().all(|listed| self.has(listed))) {
+            let is_here = decided.is_some_and(|listed| listed.iter().flatten().all(|listed| self.has(listed)));
+            if !is_here || self.hold == Hold::Deliveries {
                 break;
             }
             let decided = self.rounds.remove(&number).and_then(|round| round.decided).flatten();
@@ -349,7 +361,7 @@ impl AtomicBroadcast {
         let round = self.rounds.get(&self.standing.round);
         let is_begun = round.is_some_and(|r| r.proposals.len() >= replicas.weak());
         let has_reason = is_begun || !self.rests && self.listed().next().is_some();
-        let may_begin = !self.is_held && self.open.len() < ROUNDS_OPEN_MAX;
+        let may_begin = self.hold == Hold::Nothing && self.open.len() < ROUNDS_OPEN_MAX;
         has_reason && may_begin && round.is_none_or(|r| !r.proposed && r.decided.is_none())
     }
 

@@ -3,8 +3,8 @@
 //! A process lets in the few rounds next to its own (ritas-F9), so each answer leads it only so far; the others go on
 //! meanwhile. Who waited for the channel's timer each time would stay behind for as long as there is load. So whoever
 //! hears from f + 1 that they are ahead says what it lacks at once, and again in each round that it comes to: once in
-//! each, however many say that they are ahead. An answer may be long, and is given so often in an interval
-//! ([`ANSWERS_MAX`]).
+//! each, however many say that they are ahead. An answer may be long: there are so many in an interval
+//! ([`ANSWERS_MAX`]), with so many bytes ([`ANSWER_BYTES_MAX`]).
 
 use super::atomic_broadcast::ROUNDS_AHEAD;
 use super::message::Said;
@@ -16,6 +16,9 @@ use alloc::collections::BTreeMap;
 /// How many summaries of a process are answered in an interval of the channel.
 const ANSWERS_MAX: u32 = 32;
 
+/// And bytes of values in these answers, but for the last of them. What is left the next interval's answers say.
+const ANSWER_BYTES_MAX: usize = 4 << 20;
+
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub(super) struct CatchingUp {
@@ -23,8 +26,8 @@ pub(super) struct CatchingUp {
     ahead: ReplicaSet,
     /// The round in which it asked.
     asked_in: Option<u64>,
-    /// How many summaries of each were answered in this interval.
-    answers: BTreeMap<ReplicaId, u32>,
+    /// How many summaries of each were answered in this interval, and with how many bytes.
+    answers: BTreeMap<ReplicaId, (u32, usize)>,
 }
 
 impl CatchingUp {
@@ -45,12 +48,19 @@ impl CatchingUp {
         asks
     }
 
-    /// Whether a summary is answered.
-    pub(super) fn answers(&mut self, from: ReplicaId) -> bool {
-        let answers = self.answers.entry(from).or_default();
-        let is_answered = *answers < ANSWERS_MAX;
-        *answers += u32::from(is_answered);
-        is_answered
+    /// With how many bytes a summary may be answered; none if it is not.
+    pub(super) fn room(&mut self, from: ReplicaId) -> Option<usize> {
+        let (answers, bytes) = self.answers.entry(from).or_default();
+        if *answers >= ANSWERS_MAX {
+            return None;
+        }
+        *answers += 1;
+        Some(ANSWER_BYTES_MAX.saturating_sub(*bytes))
+    }
+
+    /// It was, with so many.
+    pub(super) fn answered(&mut self, to: ReplicaId, bytes: usize) {
+        self.answers.entry(to).or_default().1 += bytes;
     }
 
     /// An interval is over.

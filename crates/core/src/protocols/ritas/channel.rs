@@ -78,9 +78,10 @@ impl Stack {
         heard.filter(|(_, heard)| *heard != Heard::default()).collect()
     }
 
-    /// Channel 2.
-    pub fn on_summary(&self, scope: &mut Scope<'_>, from: ReplicaId, summary: &Summary) {
+    /// Channel 2. Says at most so many bytes of values, but for the last one. How many it were.
+    pub fn on_summary(&self, scope: &mut Scope<'_>, from: ReplicaId, summary: &Summary, room: usize) -> usize {
         scope.step("Channel 2");
+        let mut bytes = 0;
         let heard: BTreeMap<Path, Heard> = summary.heard.iter().copied().collect();
         for (at, instance) in &self.instances {
             if !is_of_use(scope, *at, summary) {
@@ -88,9 +89,14 @@ impl Stack {
             }
             let known = heard.get(at).copied().unwrap_or_default();
             for statement in instance.own(scope.me).into_iter().filter(|statement| !known.has(statement)) {
+                if bytes >= room {
+                    return bytes;
+                }
+                bytes += statement.value_bytes();
                 scope.tell(from, *at, statement);
             }
         }
+        bytes
     }
 }
 

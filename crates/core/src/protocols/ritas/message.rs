@@ -13,6 +13,9 @@ use core::fmt;
 /// Bytes of the longest value that is broadcast or decided.
 pub const VALUE_BYTES_MAX: usize = 4 << 20;
 
+/// Bytes of the longest message, proposal or broadcast of the application.
+pub const MESSAGE_BYTES_MAX: usize = VALUE_BYTES_MAX / 4;
+
 /// A value that is at most as long as its digest is repeated instead of the digest.
 const WHOLE_BYTES_MAX: usize = Digest::BYTES;
 
@@ -224,7 +227,7 @@ pub struct Summary {
 }
 
 /// Instances in a summary: more than a process has.
-pub const HEARD_MAX: usize = 1 << 16;
+pub const HEARD_MAX: usize = 1 << 17;
 
 impl Wire for Summary {
     fn encode(&self, out: &mut impl Sink) {

@@ -23,7 +23,8 @@
 //! [`ROUNDS_OPEN_MAX`]: super::atomic_broadcast::ROUNDS_OPEN_MAX
 //! [`ROUNDS_AHEAD`]: super::atomic_broadcast::ROUNDS_AHEAD
 
-use super::atomic_broadcast::{AtomicBroadcast, Standing};
+use super::admission::roots_max;
+use super::atomic_broadcast::{AtomicBroadcast, Hold, Standing};
 use super::binary_consensus::BinaryConsensus;
 use super::common_coin_consensus::{CommonCoinConsensus, Round};
 use super::decision::Decision;
@@ -43,10 +44,6 @@ use crate::rejection::Rejection;
 use crate::wire::Wire;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
-
-/// Instances without a parent that are let in, of each layer and of each owner of broadcasts, above those that are
-/// [taken](Stack::taken); and as many of the taken are kept for others.
-pub const ROOTS: u64 = 64;
 
 /// What a stack comes to, for the layer above it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -231,9 +228,10 @@ impl Stack {
         self.change(scope, root, |atomic| atomic.vouch(id))
     }
 
-    /// AB 3. Lets no round begin here, or lets them begin again.
-    pub fn hold(&mut self, scope: &mut Scope<'_>, root: Path, is_held: bool) -> Vec<Outcome> {
-        self.change(scope, root, |atomic| atomic.hold(is_held))
+    /// AB 3 and 5. What the layer above does not want from now on.
+    pub fn hold(&mut self, scope: &mut Scope<'_>, root: Path, hold: Hold) -> Vec<Outcome> {
+        self.admit(scope, root).expect("there is such an atomic broadcast");
+        self.change(scope, root, |atomic| atomic.hold(hold))
     }
 
     /// AB 3. Lets this process begin no round by itself, or lets it do so again.
@@ -477,7 +475,8 @@ impl Stack {
         let window = self.roots.entry((root.layer(), owner)).or_default();
         let before = window.first();
         window.finish(root.number());
-        for old in before.saturating_sub(ROOTS)..window.first().saturating_sub(ROOTS) {
+        let kept = roots_max(root.layer());
+        for old in before.saturating_sub(kept)..window.first().saturating_sub(kept) {
             let root = Path::root(root.layer(), old);
             self.forget(owner.map_or(root, |owner| root.by(owner)));
         }

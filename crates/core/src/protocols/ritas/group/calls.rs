@@ -30,7 +30,8 @@ pub enum Command {
     Call(Call),
     /// Group 2. It has this result.
     Taken(Taken),
-    /// It has more messages of the atomic broadcast than it can take, or not any more: no round begins meanwhile.
+    /// It has more messages of the atomic broadcast than it can take, or not any more: none is delivered meanwhile, and
+    /// this process comes no further.
     Hold(bool),
 }
 
@@ -70,7 +71,15 @@ pub enum GroupEvent {
     Rejected(ReplicaId, Rejection),
 }
 
+/// What is counted for a call that waits besides its bytes: short ones take memory as well.
+pub const CALL_ALLOWANCE: usize = 64;
+
 impl Call {
+    /// What is counted for it while it waits.
+    pub const fn weight(&self) -> usize {
+        self.bytes() + CALL_ALLOWANCE
+    }
+
     /// Bytes of what is said: at most [`MESSAGE_BYTES_MAX`](super::MESSAGE_BYTES_MAX).
     pub const fn bytes(&self) -> usize {
         match self {

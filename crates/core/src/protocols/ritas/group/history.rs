@@ -62,7 +62,8 @@ impl History {
             replicas.iter().filter(|of| *of != me).map(|of| self.here[usize::from(of.0)].round).collect();
         others.sort_unstable();
         // This process is one of the n − f that have it.
-        let (all, most) = (others.first().copied()?, others.get(replicas.faults()).copied()?);
+        let at = |place: usize| others.get(place).copied().unwrap_or(u64::MAX);
+        let (all, most) = (at(0), at(replicas.faults()));
         let mut last = None;
         while let Some((standing, bytes)) = self.rounds.front() {
             let is_full = self.bytes > self.bytes_max || self.rounds.len() > HISTORY_ROUNDS_MAX;

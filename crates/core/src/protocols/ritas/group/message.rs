@@ -1,6 +1,6 @@
 //! What the processes of a group say to one another.
 
-use super::super::message::{Summary, VALUE_BYTES_MAX};
+use super::super::message::Summary;
 use super::super::statements::Statements;
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
 use crate::{wire_enum, wire_struct};
@@ -44,8 +44,7 @@ pub struct GroupMessage {
 }
 wire_struct!(GroupMessage { epoch, speech });
 
-/// Bytes of the longest message, proposal or broadcast of the application.
-pub const MESSAGE_BYTES_MAX: usize = VALUE_BYTES_MAX / 4;
+pub use super::super::message::MESSAGE_BYTES_MAX;
 
 /// Messages of the application that one message of the atomic broadcast carries, at most.
 pub(super) const BUNDLE_MESSAGES_MAX: usize = 1 << 14;

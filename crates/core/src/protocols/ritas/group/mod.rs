@@ -27,7 +27,7 @@
 //! *Bundles*: the thesis broadcasts each message by itself, which costs a reliable broadcast for each.
 //! [`GroupOptions::bundles`] switches them off. *Turns*: the thesis orders messages of one process in any way.
 //! *Forgetting*: the thesis does not say what is kept for slow processes.
-//! Of the atomic broadcast see `history.rs`. Of the other layers the last [`ROOTS`](super::stack::ROOTS) instances of
+//! Of the atomic broadcast see `history.rs`. Of the other layers the last [`ROOTS`](super::admission::ROOTS) instances of
 //! each are kept, and of each owner: whoever is further behind is one of the f, too.
 
 mod calls;
@@ -37,7 +37,7 @@ mod message;
 mod tests;
 mod turns;
 
-use super::atomic_broadcast::WINDOW;
+use super::atomic_broadcast::{Hold, WINDOW};
 use super::catching_up::CatchingUp;
 use super::message::{Said, Value};
 use super::pace::Pace;
@@ -59,7 +59,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use bytes::Bytes;
-pub use calls::{Call, Command, GroupEvent, Taken};
+pub use calls::{CALL_ALLOWANCE, Call, Command, GroupEvent, Taken};
 use core::convert::Infallible;
 pub use history::HISTORY_ROUNDS_MAX;
 use history::History;
@@ -69,6 +69,10 @@ use turns::Turns;
 
 /// Bytes of a bundle, if it has more than one message.
 const BUNDLE_BYTES: usize = 256 << 10;
+
+/// Processes of a group. With more of them a process may have more instances to tell of than a SUMMARY has places
+/// ([`HEARD_MAX`](super::message::HEARD_MAX)): f liars begin whatever they may.
+pub const PROCESSES_MAX: usize = 32;
 
 /// What [`GroupOptions::history_bytes_max`] is as a rule.
 pub const HISTORY_BYTES_MAX: usize = 64 << 20;
@@ -119,7 +123,7 @@ pub struct Group {
     /// What waits for the window of its layer; of the atomic broadcast, what waits for a bundle.
     waiting: BTreeMap<Layer, BTreeMap<Path, Call>>,
     unordered: VecDeque<Bytes>,
-    /// Bytes of what waits.
+    /// What waits, with an allowance for each call.
     waiting_bytes: usize,
     pace: Pace,
     catching_up: CatchingUp,
@@ -156,7 +160,8 @@ impl Group {
         }
     }
 
-    /// Bytes of what the application has asked for and is not begun: whoever calls waits while this is too much.
+    /// Bytes of what the application has asked for and is not begun, with [`CALL_ALLOWANCE`] for each call: whoever calls
+    /// waits while this is too much.
     pub const fn waiting(&self) -> usize {
         self.waiting_bytes
     }
@@ -176,14 +181,14 @@ impl Group {
     fn call(&mut self, out: &mut Outbox<Self>, call: Call) {
         assert!(call.bytes() <= MESSAGE_BYTES_MAX, "the host checks what is called");
         out.step("Group 1");
-        self.waiting_bytes += call.bytes();
+        self.waiting_bytes += call.weight();
         if let Call::Order(bytes) = call {
             return self.unordered.push_back(bytes);
         }
         let path = call.path();
         // Of two calls with one number the second counts, if the first has not begun.
         let replaced = self.waiting.entry(path.last().layer()).or_default().insert(path, call);
-        self.waiting_bytes -= replaced.map_or(0, |call| call.bytes());
+        self.waiting_bytes -= replaced.map_or(0, |call| call.weight());
         self.begin(out);
     }
 
@@ -191,7 +196,7 @@ impl Group {
     fn begin(&mut self, out: &mut Outbox<Self>) {
         while let Some((path, call)) = self.next_with_room() {
             out.step("Group 2");
-            self.waiting_bytes -= call.bytes();
+            self.waiting_bytes -= call.weight();
             let outcomes = self.act(out, |stack, scope| match call {
                 Call::Reliable(_, bytes) | Call::Echo(_, bytes) => stack.broadcast(scope, path, Value(bytes)),
                 Call::Bit(_, bit) => stack.propose_bit(scope, path, bit),
@@ -226,7 +231,7 @@ impl Group {
                 }
                 parts.extend(self.unordered.pop_front().map(Part));
             }
-            self.waiting_bytes -= parts.iter().map(|part| part.0.len()).sum::<usize>();
+            self.waiting_bytes -= parts.iter().map(|part| part.0.len() + CALL_ALLOWANCE).sum::<usize>();
             out.step("Group 3");
             let value = Value(Bytes::from(Bundle(parts).to_bytes()));
             let outcomes = self.act(out, |stack, scope| stack.order(scope, Path::atomic_broadcast(), value));
@@ -334,11 +339,12 @@ impl Group {
                     self.learn(out, outcomes);
                 }
             }
-            Speech::Summary(_) if !self.catching_up.answers(from) => {
-                out.notify(GroupEvent::Rejected(from, Rejection::Overload));
-            }
             Speech::Summary(summary) => {
-                self.act(out, |stack, scope| stack.on_summary(scope, from, &summary));
+                let Some(room) = self.catching_up.room(from) else {
+                    return out.notify(GroupEvent::Rejected(from, Rejection::Overload));
+                };
+                let said = self.act(out, |stack, scope| stack.on_summary(scope, from, &summary, room));
+                self.catching_up.answered(from, said);
                 self.carry_out(out);
             }
             Speech::Here(here) => {
@@ -410,7 +416,8 @@ impl Machine for Group {
                 self.begin(out);
             }
             Input::Command(Command::Hold(is_held)) => {
-                let outcomes = self.act(out, |stack, scope| stack.hold(scope, Path::atomic_broadcast(), is_held));
+                let hold = if is_held { Hold::Deliveries } else { Hold::Nothing };
+                let outcomes = self.act(out, |stack, scope| stack.hold(scope, Path::atomic_broadcast(), hold));
                 self.learn(out, outcomes);
             }
             Input::PassEnd => {

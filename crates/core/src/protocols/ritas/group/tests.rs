@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::machine::Effect;
-use crate::protocols::ritas::stack::ROOTS;
+use crate::protocols::ritas::admission::ROOTS;
+use crate::protocols::ritas::message::Statement;
+use crate::protocols::ritas::statements::Statements;
 use alloc::vec;
 
 /// What a process keeps for others.
@@ -246,4 +248,87 @@ fn who_asks_all_the_time_is_answered_now_and_then() {
     assert!(!net.packets.is_empty() && net.packets.len() <= 32, "{} answers", net.packets.len());
     let refused = GroupEvent::Rejected(ReplicaId(3), Rejection::Overload);
     assert_eq!(net.events[0].iter().filter(|event| **event == refused).count(), 1_000 - 32);
+}
+
+/// Who claims not to have heard anything is told no more in an interval, whatever it costs to tell.
+#[test]
+fn an_answer_has_a_bound_in_bytes() {
+    let mut net = Net::new(4, true);
+    let long = Bytes::from(vec![7; MESSAGE_BYTES_MAX]);
+    (0..12).for_each(|number| net.call(0, Call::Reliable(number, long.clone())));
+    net.deliver();
+    let summary = super::super::message::Summary { heard: Vec::new(), round: 0, messages: vec![0; 4] };
+    let message = GroupMessage { epoch: 7, speech: Speech::Summary(Box::new(summary)) };
+    let told = |net: &mut Net| {
+        (0..10).for_each(|_| net.step(0, Input::Message((ReplicaId(3), message.clone()))));
+        net.packets.drain(..).map(|(.., packet)| packet.to_bytes().len()).sum::<usize>()
+    };
+    for _ in 0..2 {
+        let bytes = told(&mut net);
+        assert!((4 << 20..6 << 20).contains(&bytes), "{bytes}");
+        net.step(0, Input::Timer(GroupTimer::Channel));
+        net.packets.clear();
+    }
+}
+
+/// Its application takes nothing: it comes no further, as if it were slow.
+#[test]
+fn who_is_held_is_given_nothing_and_comes_along_later() {
+    let mut net = Net::new(4, false);
+    net.step(3, Input::Command(Command::Hold(true)));
+    for number in 0..40 {
+        net.call(0, Call::Order(message(0, number)));
+        net.deliver();
+    }
+    assert_eq!((net.ordered(0).len(), net.ordered(3).len()), (40, 0));
+    net.step(3, Input::Command(Command::Hold(false)));
+    net.settle(80);
+    assert_eq!(net.ordered(3), net.ordered(0));
+}
+
+#[test]
+fn one_alone_forgets_what_it_has_ordered() {
+    let mut net = Net::new(1, true);
+    for number in 0..50 {
+        net.call(0, Call::Order(message(0, number)));
+        net.settle(1);
+    }
+    assert_eq!(net.ordered(0).len(), 50);
+    assert!(net.groups[0].instances() < 10, "{} instances are left", net.groups[0].instances());
+}
+
+/// The application has no room for more, and each that is let in is kept.
+#[test]
+fn nobody_says_what_is_longer_than_a_message() {
+    let mut net = Net::new(4, true);
+    let (reliable, echo) = (Path::root(Layer::Reliable, 0), Path::root(Layer::Echo, 0));
+    let (multi, vector) = (Path::root(Layer::Multi, 0), Path::root(Layer::Vector, 0));
+    let owner = ReplicaId(3);
+    let broadcasts = [
+        (reliable.by(owner), MESSAGE_BYTES_MAX),
+        (echo.by(owner), MESSAGE_BYTES_MAX),
+        (multi.child(Layer::Init, 0).by(owner), MESSAGE_BYTES_MAX + 8),
+        (vector.child(Layer::Value, 0).by(owner), MESSAGE_BYTES_MAX - 16),
+    ];
+    let mut refused = 0;
+    for (path, longest) in broadcasts {
+        for bytes in [longest, longest + 1] {
+            let statement = Statement::Initial(Value(vec![1; bytes].into()));
+            let speech = Speech::Said(Statements(vec![Said { path, statement }]));
+            net.step(0, Input::Message((owner, GroupMessage { epoch: 7, speech })));
+            refused += usize::from(bytes > longest);
+            let rejected = net.events[0].iter().filter(|event| matches!(event, GroupEvent::Rejected(..))).count();
+            assert_eq!(rejected, refused, "{path:?}");
+        }
+    }
+}
+
+/// What waits takes memory, also if it is empty.
+#[test]
+fn an_empty_call_that_waits_counts() {
+    let mut net = Net::new(4, true);
+    (0..1_000).for_each(|_| net.call(0, Call::Order(Bytes::new())));
+    assert!(net.groups[0].waiting() >= 900 * CALL_ALLOWANCE);
+    net.settle(8);
+    assert_eq!(net.groups[0].waiting(), 0);
 }

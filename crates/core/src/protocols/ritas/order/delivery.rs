@@ -1,6 +1,6 @@
 //! From payloads to batches: Order 2 to 6.
 
-use super::super::atomic_broadcast::Standing;
+use super::super::atomic_broadcast::{Hold, Standing};
 use super::super::message::Value;
 use super::super::path::{Id, Path};
 use super::super::stack::Outcome;
@@ -212,8 +212,9 @@ impl Ritas {
             return;
         }
         context.step("Order 5");
+        let hold = if is_far { Hold::Rounds } else { Hold::Nothing };
         let outcomes =
-            self.act(context.me, context.steps, |stack, scope| stack.hold(scope, Path::atomic_broadcast(), is_far));
+            self.act(context.me, context.steps, |stack, scope| stack.hold(scope, Path::atomic_broadcast(), hold));
         self.learn(context, outcomes);
     }
 

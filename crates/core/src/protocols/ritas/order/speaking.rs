@@ -85,10 +85,12 @@ impl Ritas {
             context.push(OrderEffect::Send(from, RitasMessage::Stable(Box::new(self.stable.claim()))));
         }
         context.push(OrderEffect::VoteAgain(from, progress.stable.max(self.low_water_mark())));
-        if !self.catching_up.answers(from) {
+        let Some(room) = self.catching_up.room(from) else {
             return context.reject(from, Rejection::Overload);
-        }
-        self.act(context.me, context.steps, |stack, scope| stack.on_summary(scope, from, &progress.summary));
+        };
+        let summary = &progress.summary;
+        let said = self.act(context.me, context.steps, |stack, scope| stack.on_summary(scope, from, summary, room));
+        self.catching_up.answered(from, said);
         self.persist(context);
     }
 

@@ -200,7 +200,9 @@ impl Group {
     fn hear(&mut self, me: usize, from: ReplicaId, packet: Packet) {
         match packet {
             Packet::Said(said) => self.act(me, |stack, scope| stack.hear(scope, from, said)),
-            Packet::Summary(summary) => self.with(me, |stack, scope| stack.on_summary(scope, from, &summary)),
+            Packet::Summary(summary) => {
+                self.with(me, |stack, scope| stack.on_summary(scope, from, &summary, usize::MAX));
+            }
         }
     }
 
