@@ -1,17 +1,18 @@
 //! Which instances may be there: what the [stack](super::stack) lets in.
 
-use super::atomic_broadcast::{AtomicBroadcast, list_bytes_max};
-use super::binary_consensus::{BinaryConsensus, VOTE_BYTES};
+use super::atomic_broadcast::AtomicBroadcast;
+use super::binary_consensus::BinaryConsensus;
+use super::bounds::{roots_max, value_bytes_max};
 use super::common_coin_consensus::{CommonCoinConsensus, Round};
 use super::decision::Decision;
 use super::echo_broadcast::EchoBroadcast;
-use super::message::{MESSAGE_BYTES_MAX, Said, VALUE_BYTES_MAX};
-use super::multi_valued_consensus::{MultiValuedConsensus, vect_bytes_max};
+use super::message::Said;
+use super::multi_valued_consensus::MultiValuedConsensus;
 use super::path::{Id, Layer, Path};
 use super::reliable_broadcast::ReliableBroadcast;
 use super::scope::Scope;
 use super::stack::{Instance, Stack};
-use super::vector_consensus::{VectorConsensus, share_bytes_max};
+use super::vector_consensus::VectorConsensus;
 use crate::cluster::{Coin, Vects};
 use crate::ids::ReplicaId;
 use crate::rejection::Rejection;
@@ -23,44 +24,6 @@ use alloc::vec::Vec;
 enum Origin {
     Others,
     BeforeACrash,
-}
-
-/// Instances without a parent that are let in, of each layer and of each owner of broadcasts, above those that are
-/// [taken](Stack::taken); and as many of the taken are kept for others.
-pub(super) const ROOTS: u64 = 64;
-
-/// The same of vectors, each of which is f + 1 multi-valued consensuses on values of [`VALUE_BYTES_MAX`].
-const ROOTS_OF_VECTORS: u64 = 16;
-
-/// The same of any layer.
-pub(super) const fn roots_max(layer: Layer) -> u64 {
-    match layer {
-        Layer::Vector => ROOTS_OF_VECTORS,
-        _ => ROOTS,
-    }
-}
-
-/// Bytes of the longest value that a correct process says about an instance. Longer ones of liars would be kept for
-/// each instance that is let in, and the application has no room for them.
-fn value_bytes_max(scope: &Scope<'_>, path: Path) -> usize {
-    const DECISION_ALLOWANCE: usize = 8;
-    let replicas = &scope.replicas;
-    if path.number(Layer::Step).is_some() {
-        VOTE_BYTES
-    } else if path.number(Layer::Vect).is_some() && !scope.repeats {
-        vect_bytes_max(replicas)
-    } else if path.number(Layer::Round).is_some() && path.number(Layer::Vect).is_none() {
-        list_bytes_max(replicas)
-    } else if path.number(Layer::Value).is_some() {
-        share_bytes_max(replicas.n())
-    } else if [Layer::Reliable, Layer::Echo].contains(&path.of_root().last().layer()) {
-        MESSAGE_BYTES_MAX
-    } else if path.of_root().last().layer() == Layer::Multi && path.number(Layer::Vect).is_none() {
-        // A decision is one or ⊥.
-        MESSAGE_BYTES_MAX + DECISION_ALLOWANCE
-    } else {
-        VALUE_BYTES_MAX
-    }
 }
 
 impl Stack {

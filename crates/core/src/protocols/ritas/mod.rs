@@ -24,6 +24,7 @@
 mod admission;
 pub mod atomic_broadcast;
 pub mod binary_consensus;
+mod bounds;
 mod catching_up;
 pub mod channel;
 pub mod common_coin_consensus;

@@ -23,9 +23,9 @@
 //! [`ROUNDS_OPEN_MAX`]: super::atomic_broadcast::ROUNDS_OPEN_MAX
 //! [`ROUNDS_AHEAD`]: super::atomic_broadcast::ROUNDS_AHEAD
 
-use super::admission::roots_max;
 use super::atomic_broadcast::{AtomicBroadcast, Hold, Standing};
 use super::binary_consensus::BinaryConsensus;
+use super::bounds::roots_max;
 use super::common_coin_consensus::{CommonCoinConsensus, Round};
 use super::decision::Decision;
 use super::echo_broadcast::EchoBroadcast;

@@ -27,8 +27,8 @@
 //! *Bundles*: the thesis broadcasts each message by itself, which costs a reliable broadcast for each.
 //! [`GroupOptions::bundles`] switches them off. *Turns*: the thesis orders messages of one process in any way.
 //! *Forgetting*: the thesis does not say what is kept for slow processes.
-//! Of the atomic broadcast see `history.rs`. Of the other layers the last [`ROOTS`](super::admission::ROOTS) instances of
-//! each are kept, and of each owner: whoever is further behind is one of the f, too.
+//! Of the atomic broadcast see `history.rs`. Of the other layers the last instances of each are kept, and of each
+//! owner, as many as `bounds.rs` says: whoever is further behind is one of the f, too.
 
 mod calls;
 mod history;
@@ -160,8 +160,8 @@ impl Group {
         }
     }
 
-    /// Bytes of what the application has asked for and is not begun, with [`CALL_ALLOWANCE`] for each call: whoever calls
-    /// waits while this is too much.
+    /// Bytes of what the application has asked for and is not begun, with [`CALL_ALLOWANCE`] for each call: whoever
+    /// calls waits while this is too much.
     pub const fn waiting(&self) -> usize {
         self.waiting_bytes
     }

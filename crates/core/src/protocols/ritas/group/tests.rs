@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::machine::Effect;
-use crate::protocols::ritas::admission::ROOTS;
+use crate::protocols::ritas::bounds::ROOTS;
 use crate::protocols::ritas::message::Statement;
 use crate::protocols::ritas::statements::Statements;
 use alloc::vec;

@@ -2,8 +2,8 @@
 //! say nothing.
 
 use super::*;
-use crate::protocols::ritas::admission::ROOTS;
 use crate::protocols::ritas::atomic_broadcast::HEARD;
+use crate::protocols::ritas::bounds::ROOTS;
 use crate::protocols::ritas::message::Word;
 use crate::protocols::ritas::path::NUMBER_MAX;
 use crate::protocols::ritas::vector_consensus::Vector;
