@@ -38,8 +38,8 @@
 //!   wait for the same result. What such a call proposes is not looked at.
 //!
 //! Identifiers of each kind, and of each broadcaster, begin at 0 and leave none out. All processes use the same one for
-//! the same consensus. 64 of them may be under way: later ones wait for the first whose result was not taken, of all
-//! that a process broadcasts too, itself included.
+//! the same consensus. 64 of them may be under way, and 16 of vector consensuses: later ones wait for the first whose
+//! result was not taken, of all that a process broadcasts too, itself included.
 //!
 //! A group lives in an epoch. It ends when a process has lost its memory: whoever crashed counts as one of the f until
 //! all begin again in a later epoch. Never use an epoch twice: a process that begins again would contradict itself.
