@@ -220,7 +220,7 @@ fn what_nobody_takes_has_a_bound() {
 
 /// Group 6: no timer leads it further, while the others go on.
 #[test]
-fn who_hears_that_others_are_ahead_comes_along_at_once() {
+fn a_process_that_is_behind_comes_along_at_once() {
     let mut net = Net::new(4, false);
     net.cut_off = Some(3);
     for number in 0..40 {
