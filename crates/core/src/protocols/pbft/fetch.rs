@@ -117,6 +117,8 @@ impl Pbft {
             }
         }
         for sequence in proposed_at {
+            // It may have been asked for because of another position only.
+            self.keep(sequence, &batch);
             self.try_accept(context, sequence);
         }
         self.try_new_view(context);

@@ -4,6 +4,7 @@ use super::message::{Claim, ViewChange};
 use super::recovery::UNASSIGNED;
 use super::replica::{Pbft, Phase, ViewTimer};
 use super::slot::Slot;
+use crate::batch::Batch;
 use crate::cluster::Cluster;
 use crate::ids::{ReplicaId, Sequence};
 use crate::protocols::pbft::decision::Sound;
@@ -88,6 +89,12 @@ impl Pbft {
 
     /// Batches and bodies, and what is asked for.
     fn check_batches(&self, cluster: &Cluster, me: ReplicaId) {
+        let null = Batch::null().digest();
+        let is_kept = |(sequence, slot): (&Sequence, &Slot)| {
+            let kept = |digest| self.batches.get(&digest).is_some_and(|(last, _)| last >= sequence);
+            slot.pre_prepared.is_none_or(|(_, digest)| digest == null || kept(digest))
+        };
+        assert!(self.slots.iter().all(is_kept), "what is in Q can be shown for as long as its position");
         assert!(self.batches.iter().all(|(digest, (_, batch))| batch.digest() == *digest), "a batch has its digest");
         assert!(self.bodies.iter().all(|(digest, (_, body))| body.digest() == *digest), "a body has its digest");
         let is_assigned = self.bodies.values().all(|(sequence, _)| *sequence != UNASSIGNED);

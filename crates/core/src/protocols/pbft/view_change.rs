@@ -406,6 +406,10 @@ impl Pbft {
                 continue;
             }
             let batch = self.batch(digest);
+            // It may be one that a liar has proposed at an earlier position, too.
+            if let Some(batch) = batch.as_ref().filter(|batch| !batch.is_null()) {
+                self.keep(sequence, batch);
+            }
             // What is executed is not executed once more: a JOIN that was refused there may wait again.
             for entry in batch.iter().filter(|_| sequence > self.committed).flat_map(|batch| batch.entries()) {
                 self.pool.proposed(entry.digest());
