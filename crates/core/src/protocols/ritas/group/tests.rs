@@ -3,7 +3,7 @@
 use super::*;
 use crate::machine::Effect;
 use crate::protocols::ritas::bounds::ROOTS;
-use crate::protocols::ritas::message::Statement;
+use crate::protocols::ritas::message::{Statement, Summary};
 use crate::protocols::ritas::statements::Statements;
 use alloc::vec;
 
@@ -235,13 +235,18 @@ fn a_process_that_is_behind_comes_along_at_once() {
     assert_eq!(net.ordered(3).len(), 44);
 }
 
+/// Its author claims that it has heard nothing.
+fn asking_for_all() -> GroupMessage {
+    let summary = Summary { heard: Vec::new(), round: 0, messages: vec![0; 4] };
+    GroupMessage { epoch: 7, speech: Speech::Summary(Box::new(summary)) }
+}
+
 #[test]
 fn who_asks_all_the_time_is_answered_now_and_then() {
     let mut net = Net::new(4, true);
     net.call(0, Call::Reliable(0, message(0, 0)));
     net.deliver();
-    let summary = super::super::message::Summary { heard: Vec::new(), round: 0, messages: vec![0; 4] };
-    let message = GroupMessage { epoch: 7, speech: Speech::Summary(Box::new(summary)) };
+    let message = asking_for_all();
     for _ in 0..1_000 {
         net.step(0, Input::Message((ReplicaId(3), message.clone())));
     }
@@ -257,8 +262,7 @@ fn an_answer_has_a_bound_in_bytes() {
     let long = Bytes::from(vec![7; MESSAGE_BYTES_MAX]);
     (0..12).for_each(|number| net.call(0, Call::Reliable(number, long.clone())));
     net.deliver();
-    let summary = super::super::message::Summary { heard: Vec::new(), round: 0, messages: vec![0; 4] };
-    let message = GroupMessage { epoch: 7, speech: Speech::Summary(Box::new(summary)) };
+    let message = asking_for_all();
     let told = |net: &mut Net| {
         (0..10).for_each(|_| net.step(0, Input::Message((ReplicaId(3), message.clone()))));
         net.packets.drain(..).map(|(.., packet)| packet.to_bytes().len()).sum::<usize>()
