@@ -14,6 +14,7 @@ use super::scratch::Scratch;
 use super::words::Pair;
 use crate::failure::{Failure, Result, ensure};
 use crate::process::wait_until;
+use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -133,13 +134,20 @@ fn run_all(cluster: &mut Cluster, fast: &str, writers: &Writers, attacker: &Path
     ))
 }
 
-/// Waits until every replica runs the same instance of this part, and says how long that took.
+/// Waits until every replica runs the same instance of this part and has executed what any of them had executed when
+/// the wait began: else the next fault would make one faulty replica too many. Says how long that took.
 fn wait_for(part: &str, cluster: &Cluster) -> Result<Duration> {
-    let all_run_it = || {
-        let reports: Vec<_> = (0..REPLICAS).map(|id| cluster.report(id)).collect();
-        reports.iter().all(|report| report["part"] == part && report["instance"] == reports[0]["instance"])
+    let reports = || (0..REPLICAS).map(|id| cluster.report(id)).collect::<Vec<_>>();
+    let position = |report: &Value| report["position"].as_u64();
+    let reached = reports().iter().filter_map(position).max();
+    let all_are_back = || {
+        let reports = reports();
+        reports.iter().all(|report| {
+            let is_level = position(report) >= reached.max(Some(0));
+            report["part"] == part && report["instance"] == reports[0]["instance"] && is_level
+        })
     };
-    wait_until(&format!("every replica runs one instance of {part}"), FAST_MAX, all_run_it)
+    wait_until(&format!("every replica runs one instance of {part} and is level"), FAST_MAX, all_are_back)
 }
 
 /// Those who write, and what came of it.

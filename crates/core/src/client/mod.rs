@@ -14,7 +14,8 @@
 //!   answer counts. A read of *few* goes to some replicas only, and f+1 equal results are enough, wherever those
 //!   replicas stand.
 //! * Client 4. A request that waits too long goes to every replica, again and again with growing pauses, until its
-//!   deadline. At the deadline the outcome is unknown: it may or may not take effect.
+//!   deadline. At the deadline the outcome is unknown: it may or may not take effect. Where there is no primary, whoever
+//!   was asked first, and did not see to the request in time, is passed over for some: `late.rs`.
 //!
 //! In a composition of several instances:
 //!
@@ -37,7 +38,7 @@
 //! * Client 10. f+1 replicas that say TOO LATE end a call without a result: `unanswered.rs`.
 //! * Client 11. A request that was undone because it came after a disputed one ([`crate::dissent`]) has had no effect,
 //!   and never will: its operation is asked for again, as a new request.
-//! * Client 12. Whoever keeps a long result back is passed over: `whole.rs`.
+//! * Client 12. Whoever keeps a long result back is passed over: `late.rs`.
 //!
 //! What a client machine tells replicas besides, where its cluster is robust: `feedback.rs`.
 //!
@@ -53,12 +54,12 @@ mod door;
 mod feedback;
 mod invariants;
 mod joining;
+mod late;
 mod operation;
 mod proof;
 mod read;
 mod speculation;
 mod unanswered;
-mod whole;
 
 use crate::auth::Keyring;
 use crate::cluster::Cluster;
@@ -285,8 +286,7 @@ impl Client {
 
     /// Client 1.
     fn transmit(&self, request: &Request, out: &mut Outbox<Self>) {
-        let everybody = request.read_only || request.operation.len() > self.cluster.limits.inline_bytes_max;
-        let to = self.first_receivers(request.timestamp, everybody);
+        let to = self.first_receivers(request);
         if self.asked.hands_on() {
             out.step("Client 5");
             self.half().asks().into_iter().for_each(|step| out.step(step));
@@ -377,8 +377,8 @@ impl Client {
         let timestamp = call.request.timestamp;
         // The word of one replica, or of a few, is no measure for the others.
         let is_measure = call.read == Read::Quorum;
-        if is_measure && matches!(key.gist, Gist::Digest(_)) && call.attempts == 0 {
-            self.end_whole(timestamp, true);
+        if is_measure && call.attempts == 0 {
+            self.note_in_time(&call.request, &key);
         }
         self.view = call.view_of(&key).filter(|_| is_measure).unwrap_or(self.view);
         self.accepted = is_measure.then_some(Accepted { timestamp, sequence: key.sequence, gist: key.gist });
@@ -430,7 +430,7 @@ impl Client {
         if let Some(at) = self.call.as_ref().map(|call| call.retry_at).filter(|at| now < *at) {
             return self.set_retry(at, out);
         }
-        self.pass_over_who_is_late(out);
+        self.pass_over_who_is_late(now, out);
         let is_ordered = self.call.as_ref().is_some_and(|call| call.read != Read::One && !call.request.read_only);
         if is_ordered && self.asked.part.is_resilient() {
             self.sign_for_a_while(now);

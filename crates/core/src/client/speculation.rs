@@ -3,7 +3,7 @@
 
 use super::call::{Gist, Key};
 use super::{Client, Completion};
-use crate::ids::{ClientId, InstanceId, ReplicaId, Sequence, Timestamp};
+use crate::ids::{ClientId, InstanceId, ReplicaId, Sequence};
 use crate::machine::{Destination, Outbox, Step};
 use crate::message::Request;
 use crate::protocols::speculative::{Asking, ClientHalf, Complaint, Response, Settled, Verdict};
@@ -49,9 +49,15 @@ impl Client {
         self.usual_latency = Duration((7 * self.usual_latency.0 + latency.0) / 8);
     }
 
-    /// Client 5: where the request goes first.
-    pub(super) fn first_receivers(&self, timestamp: Timestamp, everybody: bool) -> Destination {
-        self.half().first(&self.asking(), timestamp, everybody)
+    /// Client 1 and 5: where the request goes first.
+    pub(super) fn first_receivers(&self, request: &Request) -> Destination {
+        let everybody = request.read_only || request.operation.len() > self.cluster.limits.inline_bytes_max;
+        self.half().first(&self.asking(), request.timestamp, everybody)
+    }
+
+    /// Whether one replica alone is asked first.
+    pub(super) fn asks_one(&self, request: &Request) -> bool {
+        matches!(self.first_receivers(request), Destination::Replica(_))
     }
 
     /// Another request begins: what everybody is asked besides.
@@ -210,7 +216,7 @@ impl Client {
     /// One replica says that a later instance is active. That proves nothing; but if only one was asked, the others can
     /// say so as well, and the client need not wait until its patience is at an end.
     fn ask_others(&mut self, now: Instant, is_news: bool, out: &mut Outbox<Self>) {
-        let asked_one = matches!(self.first_receivers(self.last_timestamp, false), Destination::Replica(_));
+        let asked_one = self.call.as_ref().is_some_and(|call| self.asks_one(&call.request));
         if let Some(call) = self.call.as_mut().filter(|call| is_news && asked_one && call.attempts == 0) {
             call.retry_at = now;
             self.on_retry(now, out);

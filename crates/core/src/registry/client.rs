@@ -4,7 +4,7 @@ use super::message::Message;
 use crate::auth::Keyring;
 use crate::cluster::Cluster;
 use crate::ids::{ReplicaId, Timestamp};
-use crate::protocols::backup::client::{BackupClient, First};
+use crate::protocols::backup::client::{BackupClient, First, turn};
 use crate::protocols::chain::client::{self as chain, ChainClient};
 use crate::protocols::quorum::client::QuorumClient;
 use crate::protocols::ring_fast::client::{self as ring_fast, RingFastClient};
@@ -59,6 +59,9 @@ pub(crate) struct ClientMemory {
     ring: Fairness,
     /// Whose turn it is to send a result in full, and who was late with the last ones (Client 12).
     whole: PassedOver,
+    /// Whose turn it is to be asked first where there is no primary, and who did not see to the last requests in time
+    /// (Client 4).
+    turns: PassedOver,
 }
 
 impl ClientMemory {
@@ -66,6 +69,7 @@ impl ClientMemory {
     pub(crate) fn check_invariants(&self, cluster: &Cluster) {
         self.ring.check_invariants(cluster);
         self.whole.check_invariants(cluster);
+        self.turns.check_invariants(cluster);
     }
 
     /// A protocol's bound for how long to wait, if it has one.
@@ -73,15 +77,21 @@ impl ClientMemory {
         self.ring.patience(replicas).filter(|_| part == Part::RingFast)
     }
 
-    /// The next timestamp by which nobody is asked who is passed over: as an entry of a ring, or for a result in full.
+    /// The next timestamp by which nobody is asked who is passed over: as an entry of a ring, as the first one, or for
+    /// a result in full. If each is one of somebody who is, rather the result comes late than the request.
     pub(crate) fn fair_timestamp(&mut self, part: Part, at: &Asking, first: Timestamp) -> Timestamp {
         self.whole.begin();
-        let mut candidates = (0..at.replicas.n() as u64).map(|later| Timestamp(first.0 + later));
-        let is_fair = |timestamp: &Timestamp| match part {
-            Part::RingFast => !self.ring.passes_over(entry(at, *timestamp)),
-            _ => !self.whole.contains(designated(at.replicas, at.client, *timestamp)),
+        self.turns.begin();
+        let candidates = (0..at.replicas.n() as u64).map(|later| Timestamp(first.0 + later));
+        let passes_over = |timestamp: &Timestamp| {
+            let whole = self.whole.contains(designated(at.replicas, at.client, *timestamp));
+            match part {
+                Part::RingFast => (self.ring.passes_over(entry(at, *timestamp)), false),
+                Part::Backup(Order::Ritas) => (self.turns.contains(turn(at, *timestamp)), whole),
+                _ => (false, whole),
+            }
         };
-        candidates.find(is_fair).unwrap_or(first)
+        candidates.min_by_key(passes_over).unwrap_or(first)
     }
 
     /// A result came in full from whose turn that was, or is asked of all now, because it came too late (Client 12).
@@ -110,6 +120,13 @@ impl ClientMemory {
     pub(crate) fn end(&mut self, part: Part, at: &Asking, timestamp: Timestamp, in_time: Option<bool>) {
         if let (Part::RingFast, Some(in_time)) = (part, in_time) {
             self.ring.end(at.replicas, entry(at, timestamp), in_time);
+        }
+    }
+
+    /// Whoever alone was asked first has seen to a request in time, or has not (Client 4).
+    pub(crate) fn end_turn(&mut self, part: Part, at: &Asking, timestamp: Timestamp, in_time: bool) {
+        if part == Part::Backup(Order::Ritas) {
+            self.turns.end(at.replicas, turn(at, timestamp), in_time);
         }
     }
 }

@@ -17,6 +17,11 @@ pub(crate) enum First {
     Turn,
 }
 
+/// Who is asked first where there is no primary.
+pub(crate) fn turn(at: &Asking, timestamp: Timestamp) -> ReplicaId {
+    at.replicas.primary(View(timestamp.0))
+}
+
 /// See the [module](self).
 pub(crate) struct BackupClient {
     /// Whom it asks first.
@@ -33,7 +38,7 @@ impl ClientHalf for BackupClient {
             _ if everybody => Destination::Replicas,
             First::All => Destination::Replicas,
             First::Primary => Destination::Replica(at.replicas.primary(at.view)),
-            First::Turn => Destination::Replica(at.replicas.primary(View(timestamp.0))),
+            First::Turn => Destination::Replica(turn(at, timestamp)),
         }
     }
 

@@ -34,8 +34,9 @@
 //! # Why it is live
 //! A request that reaches a correct replica goes into a payload of it, which all correct replicas come to vouch for:
 //! what they check is the same for all, and their clocks go on. Clients ask the replica whose turn it is by the number
-//! of the request, and all when they retry. A round begins as soon as the stable checkpoint is not a window away;
-//! checkpoints become stable because all correct replicas come to them.
+//! of the request, and all when they retry; whoever did not see to one in time they pass over for some. A round begins
+//! as soon as the stable checkpoint is not a window away; checkpoints become stable because all correct replicas come
+//! to them.
 //!
 //! # What is on disk before it is said
 //! Every statement that binds ([`super::message::Statement::binds`]), each value that this replica vouches for by its

@@ -4,6 +4,7 @@ mod attacks;
 mod catching_up;
 mod leaving;
 mod rest;
+mod turns;
 
 use super::super::message::{Said, Statement, Value};
 use super::super::path::{Layer, Path};
