@@ -14,8 +14,8 @@
 //!   answer counts. A read of *few* goes to some replicas only, and f+1 equal results are enough, wherever those
 //!   replicas stand.
 //! * Client 4. A request that waits too long goes to every replica, again and again with growing pauses, until its
-//!   deadline. At the deadline the outcome is unknown: it may or may not take effect. Where there is no primary, whoever
-//!   was asked first, and did not see to the request in time, is passed over for some: `late.rs`.
+//!   deadline. At the deadline the outcome is unknown: it may or may not take effect. Where there is no primary,
+//!   whoever was asked first, and did not see to the request in time, is passed over for some: `late.rs`.
 //!
 //! In a composition of several instances:
 //!
