@@ -107,7 +107,8 @@ fn what_is_lost_is_said_again() {
             let lot = Digest::of(Domain::Trace, &count.get().to_le_bytes()).0[0];
             frame.from != c(0) && frame.to != c(0) && lot.is_multiple_of(every)
         });
-        ask(&mut net, &mut 0, 10);
+        // Where a third is lost, an answer takes some seconds, and now and then three times as many.
+        (1..=10).for_each(|sum| assert_eq!(net.add_within(600, 0, 1), done(sum)));
         net.pass(A_WHILE);
         assert_eq!(history(&net, &[0, 1, 2, 3]), [10; 4]);
     }
