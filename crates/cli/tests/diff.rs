@@ -44,7 +44,10 @@ fn a_row_that_was_altered_is_named_and_repaired() {
         let places = record["places"].as_array().unwrap();
         assert!(places.iter().any(|place| place["holds"] == "table accounts"), "{record}");
         if protocol == "pbft" {
-            assert_eq!(record["cause"], "beside the requests", "{record}");
+            // The others may have gone on meanwhile: a later state says nothing about what led to this one.
+            let is_comparable = record["repaired_at"] == record["sequence"];
+            let cause = if is_comparable { "beside the requests" } else { "unknown" };
+            assert_eq!(record["cause"], cause, "{record}");
         }
 
         // It answers rightly from now on, so that its answer can be the one that is needed.
