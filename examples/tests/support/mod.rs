@@ -38,9 +38,21 @@ fn ports() -> (u16, TcpListener) {
     panic!("no {BLOCK} neighbouring ports are free");
 }
 
+/// Looks again and again, but not for ever.
+fn wait_until<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let seen = look();
+        if seen.is_some() || Instant::now() >= deadline {
+            return seen;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 impl Cluster {
-    /// Makes files with the example's own sub-command, starts all four, and waits until each has its folder: whoever
-    /// starts another one there before that has taken it.
+    /// Makes files with the example's own sub-command, starts all four, and waits until each runs: another one that is
+    /// started in its folder before that may have taken it.
     pub fn start(program: &'static str) -> Self {
         let (mut cluster, port) = Self::empty(program);
         cluster.succeeds(&["new", &cluster.text(""), &port.to_string()]);
@@ -48,17 +60,14 @@ impl Cluster {
             let child = cluster.spawn(replica);
             cluster.replicas.push(Some(child));
         }
-        (0..4).for_each(|replica| cluster.wait_for(&format!("replica-{replica}/log-1.bin")));
+        (0..4).for_each(|replica| cluster.wait_for(&format!("{replica}.log"), "replica-started"));
         cluster
     }
 
-    /// Waits for a file that a process of the cluster makes.
-    fn wait_for(&self, file: &str) {
-        let deadline = Instant::now() + PATIENCE;
-        while !self.folder.join(file).exists() {
-            assert!(Instant::now() < deadline, "there is no {file}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+    /// Waits until a process of the cluster has written this to a file.
+    fn wait_for(&self, file: &str, text: &str) {
+        let is_there = || std::fs::read_to_string(self.folder.join(file)).is_ok_and(|file| file.contains(text));
+        wait_until(|| is_there().then_some(())).unwrap_or_else(|| panic!("{file} has no {text}"));
     }
 
     /// Lets the example do all of that, in one process: that is number 0 here.
@@ -67,7 +76,7 @@ impl Cluster {
         let mut demo = Command::new(program);
         demo.args(["demo", &cluster.text(""), &port.to_string()]).stdin(Stdio::null()).stdout(Stdio::null());
         cluster.replicas.push(Some(demo.stderr(Stdio::null()).spawn().unwrap()));
-        cluster.wait_for("cluster.toml");
+        cluster.wait_for("cluster.toml", "");
         cluster
     }
 
@@ -98,9 +107,16 @@ impl Cluster {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap()
     }
 
-    /// Runs the example to its end.
+    /// Runs the example to its end. What it writes has room in a pipe.
     pub fn run(&self, arguments: &[&str]) -> Output {
-        Command::new(self.program).args(arguments).output().unwrap()
+        let mut command = Command::new(self.program);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        if wait_until(|| child.try_wait().unwrap()).is_none() {
+            child.kill().unwrap();
+            panic!("{arguments:?} does not end: {:?}", child.wait_with_output());
+        }
+        child.wait_with_output().unwrap()
     }
 
     /// What it prints if it does what it is asked for.
@@ -131,15 +147,8 @@ impl Cluster {
         let mut child = self.replicas[replica].take().unwrap();
         let id = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
-        let deadline = Instant::now() + PATIENCE;
-        let status = loop {
-            if let Some(status) = child.try_wait().unwrap() {
-                break status;
-            }
-            assert!(Instant::now() < deadline, "replica {replica} does not end");
-            std::thread::sleep(Duration::from_millis(10));
-        };
-        assert!(status.success(), "{status}");
+        let status = wait_until(|| child.try_wait().unwrap());
+        assert!(status.is_some_and(|status| status.success()), "replica {replica}: {status:?}");
     }
 
     /// Starts it again.
