@@ -17,6 +17,8 @@ pub(super) struct Pace {
     has_moved: bool,
     still_intervals: u32,
     busy_intervals: u32,
+    /// Where the process was at the end of the last interval: its round, and how many instances it kept.
+    stood: Option<(u64, usize)>,
 }
 
 impl Pace {
@@ -25,8 +27,12 @@ impl Pace {
         self.has_moved = true;
     }
 
-    /// An interval is over. Whether it is time to say what was heard.
-    pub(super) fn interval(&mut self) -> bool {
+    /// An interval is over, and this is where the process stands. Whether it is time to say what was heard.
+    ///
+    /// Who catches up by what others have decided says nothing new itself. It would ask more and more seldom, although
+    /// each answer leads it on.
+    pub(super) fn interval(&mut self, stands: (u64, usize)) -> bool {
+        self.has_moved |= self.stood.replace(stands).is_some_and(|stood| stood != stands);
         let is_due = if core::mem::take(&mut self.has_moved) {
             self.still_intervals = 0;
             self.busy_intervals += 1;
@@ -54,7 +60,7 @@ mod tests {
             if moves(*at) {
                 pace.moved();
             }
-            pace.interval()
+            pace.interval((1, 0))
         };
         (1..=intervals).filter(|at| is_due(at)).collect()
     }
@@ -62,6 +68,17 @@ mod tests {
     #[test]
     fn who_comes_to_nothing_new_says_so_more_and_more_seldom() {
         assert_eq!(due(192, |_| false), [1, 2, 3, 4, 8, 16, 32, 64, 128, 192]);
+    }
+
+    #[test]
+    fn who_is_led_on_by_answers_asks_again_soon() {
+        let mut pace = Pace::default();
+        let mut due = |stands: &dyn Fn(u32) -> (u64, usize)| -> Vec<u32> {
+            (1..=24).filter(|at| pace.interval(stands(*at))).collect()
+        };
+        assert_eq!(due(&|_| (1, 9)), [1, 2, 3, 4, 8, 16]);
+        assert_eq!(due(&|at| (1 + u64::from(at > 2), 9)), [4, 5, 6, 7, 11, 19], "it has come to another round");
+        assert_eq!(due(&|at| (2, if at > 2 { 5 } else { 9 }))[..2], [4, 5], "something in it is over");
     }
 
     #[test]

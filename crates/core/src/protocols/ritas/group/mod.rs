@@ -370,7 +370,7 @@ impl Group {
         out.step("Group 6");
         let here = Here { round: self.stack.needs_from(Path::atomic_broadcast()), kept: self.history.kept() };
         self.catching_up.interval();
-        let is_due = self.pace.interval();
+        let is_due = self.pace.interval((self.round(), self.stack.len()));
         if is_due || core::mem::replace(&mut self.told_here, here) != here {
             self.send(out, Destination::Replicas, Speech::Here(here));
         }

@@ -56,7 +56,8 @@ impl Ritas {
         self.vouch_for_arrived(context);
         self.ask_what_is_forgotten(context);
         self.ping(context);
-        if self.pace.interval() {
+        let stands = (self.round(), self.stack.len());
+        if self.pace.interval(stands) {
             self.say_what_is_lacking(context);
         }
     }
