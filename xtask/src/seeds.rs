@@ -36,8 +36,9 @@ const LAYERS: [(&str, &str, u64); 3] = [("1", "4", 3_000), ("1", "5", 1_000), ("
 /// Scenarios of each subject with more than 3f + 1 replicas in the gate: with one more, and with two.
 const SEEDS_OF_SPARES: u64 = 100;
 const SPARES: [u32; 2] = [1, 2];
-/// Scenarios after which a way of lying that never came into play is a mistake of the simulator.
-const SILENT_MAX: u64 = 1_000;
+/// Scenarios of a way of lying that chance left out. One that does not come into play even then is a mistake of the
+/// simulator.
+const SEEDS_OF_A_LIE: u64 = 100;
 /// What the SQL service is compared on in the gate.
 const SQL_SEEDS: u64 = 100;
 
@@ -54,7 +55,7 @@ pub(crate) const BUILD: [&str; 9] = [
     "--lib",
 ];
 
-fn simulate(log: &str, arguments: &[&str]) -> Result<String> {
+fn simulate(log: &str, arguments: &[String]) -> Result<String> {
     let binary = process::binary();
     let mut command = process::program(&binary.to_string_lossy(), &["sim"]);
     logged(log, CALL_LIMIT, command.args(arguments))
@@ -62,7 +63,7 @@ fn simulate(log: &str, arguments: &[&str]) -> Result<String> {
 
 /// Runs every seed that once found something.
 pub(crate) fn saved() -> Result<String> {
-    let output = simulate("saved-seeds", &["--saved"])?;
+    let output = simulate("saved-seeds", &["--saved".into()])?;
     let last = output.lines().last().unwrap_or_default();
     ensure(last.ends_with(" 0 violations") && !last.starts_with("0 "), || format!("the simulator says `{last}`"))?;
     Ok(last.into())
@@ -82,16 +83,13 @@ pub(crate) fn of_this_commit() -> Result<String> {
         run_each(first, (1, spare), SEEDS_OF_SPARES, &COALITIONS.map(|protocol| (protocol, "kv")), &mut lies)?;
     }
     for (protocol, service) in ASYNCHRONOUS {
-        let seeds = format!("{first}..{}", first + SEEDS_OF_SLOWNESS);
-        let arguments = ["--protocol", protocol, "--service", service, "--adversary", "asynchrony", "--seeds", &seeds];
-        lies.add(&simulate("fresh-seeds", &[&arguments[..], &["--json"]].concat())?)?;
+        let arguments = ["--protocol", protocol, "--service", service, "--f", "1"];
+        lies.run_with("asynchrony", &arguments.map(String::from), first, SEEDS_OF_SLOWNESS)?;
     }
     for (f, n, runs) in LAYERS {
-        let seeds = format!("{first}..{}", first + runs);
-        let arguments = ["--layers", "--f", f, "--replicas", n, "--seeds", &seeds, "--json"];
-        lies.add(&simulate("fresh-seeds", &arguments)?)?;
+        lies.run(&["--layers", "--f", f, "--replicas", n].map(String::from), first, runs)?;
     }
-    lies.judge()?;
+    lies.judge(first)?;
     let Lies { scenarios, acts } = lies;
     let kinds = acts.len();
     let what = format!("{scenarios} scenarios from seed {first}, f = 1, 2, 3, n = 3f + 1 and more, layers alone");
@@ -107,13 +105,14 @@ fn first_of_commit() -> Result<u64> {
 /// Runs a range of seeds with each subject, and adds up what happened. There are 3f + 1 replicas, and as many more as
 /// are to spare.
 fn run_each(first: u64, (f, spare): (u32, u32), count: u64, subjects: &[(&str, &str)], lies: &mut Lies) -> Result {
-    let (seeds, f, n) = (format!("{first}..{}", first + count), f.to_string(), (3 * f + 1 + spare).to_string());
+    let (f, n) = (f.to_string(), (3 * f + 1 + spare).to_string());
     for (protocol, service) in subjects {
-        let mut arguments = vec!["--protocol", protocol, "--service", service, "--seeds", &seeds, "--f", &f, "--json"];
+        let mut arguments = vec!["--protocol", protocol, "--service", service, "--f", &f];
         if spare > 0 {
             arguments.extend(["--replicas", &n]);
         }
-        lies.add(&simulate("fresh-seeds", &arguments)?)?;
+        let arguments: Vec<String> = arguments.into_iter().map(String::from).collect();
+        lies.run(&arguments, first, count)?;
     }
     Ok(())
 }
@@ -122,13 +121,35 @@ fn run_each(first: u64, (f, spare): (u32, u32), count: u64, subjects: &[(&str, &
 #[derive(Debug, Default)]
 struct Lies {
     scenarios: u64,
-    acts: BTreeMap<String, u64>,
+    acts: BTreeMap<String, Acts>,
+}
+
+/// How often a way of lying came into play, and what to call the simulator with to see it.
+#[derive(Debug)]
+struct Acts {
+    count: u64,
+    arguments: Vec<String>,
 }
 
 impl Lies {
-    /// Adds what a call of the simulator reported: it prints an object a line for each adversary. No violation may be
-    /// among them.
-    fn add(&mut self, output: &str) -> Result {
+    /// Runs so many seeds, of which each draws its liars, and adds up what happened. Nothing may be violated.
+    fn run(&mut self, arguments: &[String], first: u64, count: u64) -> Result {
+        self.call(arguments, &[], first, count)
+    }
+
+    /// The same with one way of lying in each seed.
+    fn run_with(&mut self, lie: &str, arguments: &[String], first: u64, count: u64) -> Result {
+        self.call(arguments, &["--adversary".into(), lie.into()], first, count)
+    }
+
+    fn call(&mut self, arguments: &[String], liars: &[String], first: u64, count: u64) -> Result {
+        let seeds = ["--json".into(), "--seeds".into(), format!("{first}..{}", first + count)];
+        let output = simulate("fresh-seeds", &[arguments, liars, &seeds].concat())?;
+        self.add(&output, arguments)
+    }
+
+    /// Adds what a call of the simulator reported: it prints an object a line for each adversary.
+    fn add(&mut self, output: &str, arguments: &[String]) -> Result {
         let mut scenarios = 0;
         for line in output.lines().filter(|line| line.starts_with('{')) {
             let object: Value = serde_json::from_str(line).map_err(|error| Failure::new(format!("{line}: {error}")))?;
@@ -139,7 +160,8 @@ impl Lies {
             ensure(number("violations")? == 0, || format!("violations: {line}"))?;
             scenarios += number("scenarios")?;
             for (label, count) in object.get("acts").and_then(Value::as_object).into_iter().flatten() {
-                *self.acts.entry(label.clone()).or_default() += count.as_u64().unwrap_or_default();
+                let new = || Acts { count: 0, arguments: arguments.to_vec() };
+                self.acts.entry(label.clone()).or_insert_with(new).count += count.as_u64().unwrap_or_default();
             }
         }
         ensure(scenarios > 0, || "the simulator ran no seed".into())?;
@@ -147,11 +169,19 @@ impl Lies {
         Ok(())
     }
 
-    /// Whether each way of lying came into play, if there was time for it.
-    fn judge(&self) -> Result {
-        let silent: Vec<&str> =
-            self.acts.iter().filter(|(_, count)| **count == 0).map(|(label, _)| label.as_str()).collect();
-        ensure(self.scenarios < SILENT_MAX || silent.is_empty(), || {
+    /// Which ways of lying could have come into play, and never did.
+    fn silent(&self) -> Vec<String> {
+        self.acts.iter().filter(|(_, acts)| acts.count == 0).map(|(label, _)| label.clone()).collect()
+    }
+
+    /// Whether each way of lying came into play. What chance left out has seeds of its own.
+    fn judge(&mut self, first: u64) -> Result {
+        for lie in self.silent() {
+            let arguments = self.acts[&lie].arguments.clone();
+            self.run_with(&lie, &arguments, first, SEEDS_OF_A_LIE)?;
+        }
+        let silent = self.silent();
+        ensure(silent.is_empty(), || {
             format!("in {} scenarios nobody lied like this: {}", self.scenarios, silent.join(", "))
         })
     }
@@ -182,7 +212,7 @@ pub(crate) fn soak(time: Duration) -> Result<String> {
         let minutes = start.elapsed().as_secs() / 60;
         println!("{minutes} min: no violation in {} scenarios from seed {first}, f = 1, 2", lies.scenarios);
     }
-    lies.judge()?;
+    lies.judge(next)?;
     Ok(format!("no violation in {} scenarios from seed {first}, f = 1, 2", lies.scenarios))
 }
 
@@ -215,27 +245,27 @@ mod tests {
         let output = "{\"adversary\":\"silent\",\"scenarios\":7,\"violations\":0}\n\
             {\"adversary\":\"twins\",\"scenarios\":7,\"violations\":0}\n";
         let mut lies = Lies::default();
-        lies.add(output).expect("well-formed");
+        lies.add(output, &[]).expect("well-formed");
         assert_eq!(lies.scenarios, 14);
     }
 
     #[test]
     fn who_never_lies_is_noticed() {
-        let output = |scenarios: u64, twins: u64| {
-            format!("{{\"scenarios\":{scenarios},\"violations\":0,\"acts\":{{\"slow\":3,\"twins\":{twins}}}}}\n")
-        };
+        let output =
+            |twins: u64| format!("{{\"scenarios\":7,\"violations\":0,\"acts\":{{\"slow\":3,\"twins\":{twins}}}}}\n");
         let mut lies = Lies::default();
-        lies.add(&output(SILENT_MAX - 1, 0)).expect("well-formed");
-        assert!(lies.judge().is_ok(), "too early to tell");
-        lies.add(&output(1, 0)).expect("well-formed");
-        assert!(lies.judge().is_err());
-        lies.add(&output(1, 1)).expect("well-formed");
-        assert!(lies.judge().is_ok());
+        let of = |protocol: &str| ["--protocol".to_owned(), protocol.to_owned()];
+        lies.add(&output(0), &of("pbft")).expect("well-formed");
+        lies.add(&output(0), &of("ring")).expect("well-formed");
+        assert_eq!(lies.silent(), ["twins"]);
+        assert_eq!(lies.acts["twins"].arguments, of("pbft"), "where it has to show up");
+        lies.add(&output(1), &of("pbft")).expect("well-formed");
+        assert!(lies.silent().is_empty());
     }
 
     #[test]
     fn violations_silence_and_nonsense_are_failures() {
         let outputs = ["{\"scenarios\":7,\"violations\":1}\n", "{\"scenarios\":7}\n", "{nonsense\n", ""];
-        assert!(outputs.iter().all(|output| Lies::default().add(output).is_err()));
+        assert!(outputs.iter().all(|output| Lies::default().add(output, &[]).is_err()));
     }
 }
