@@ -111,13 +111,7 @@ pub(crate) fn all() -> Result<String> {
         output_of(&mut cargo(&[component, "--version"]))
             .map_err(|_| Failure::new(format!("install `cargo {component}` (rustup component add rustfmt clippy)")))?;
     }
-    let mut added = Vec::new();
-    for package in &PACKAGES {
-        if !(package.is_there)() {
-            install_package(package)?;
-            added.push(package.name);
-        }
-    }
+    let mut added = install_packages(|_| true)?;
     for tool in [&CARGO_DENY, &CARGO_FUZZ] {
         if install_tool(tool)? {
             added.push(tool.name);
@@ -143,9 +137,7 @@ pub(crate) fn all() -> Result<String> {
 
 /// Sets up what fuzzing needs and nothing else.
 pub(crate) fn fuzzing() -> Result {
-    for package in PACKAGES.iter().filter(|package| package.name == "g++" && !(package.is_there)()) {
-        install_package(package)?;
-    }
+    install_packages(|name| name == "g++")?;
     install_tool(&CARGO_FUZZ)?;
     install_nightly()?;
     Ok(())
@@ -153,27 +145,37 @@ pub(crate) fn fuzzing() -> Result {
 
 /// Sets up what exploring the specification needs and nothing else.
 pub(crate) fn model_checking() -> Result {
-    let names = ["default-jre-headless", "python3-pip"];
-    for package in PACKAGES.iter().filter(|package| names.contains(&package.name) && !(package.is_there)()) {
-        install_package(package)?;
-    }
+    install_packages(|name| ["default-jre-headless", "python3-pip"].contains(&name))?;
     install_tlc()?;
     Ok(())
 }
 
-fn install_package(package: &Package) -> Result {
-    let advice = || format!("install the Debian package `{}`: it {}", package.name, package.purpose);
+/// Installs those that are needed and missing, in one call: each would have the same databases of the system built
+/// again. Which these are.
+fn install_packages(is_needed: impl Fn(&str) -> bool) -> Result<Vec<&'static str>> {
+    let is_missing = |package: &&Package| is_needed(package.name) && !(package.is_there)();
+    let missing: Vec<&Package> = PACKAGES.iter().filter(is_missing).collect();
+    let names: Vec<&str> = missing.iter().map(|package| package.name).collect();
+    if names.is_empty() {
+        return Ok(names);
+    }
+    let reasons: Vec<String> =
+        missing.iter().map(|package| format!("`{}` {}", package.name, package.purpose)).collect();
+    let advice = || format!("install the Debian packages {}: {}", names.join(" "), reasons.join("; "));
     ensure(is_root() && process::is_installed("apt-get"), advice)?;
     let install = || {
-        let mut command = program("apt-get", &["install", "-y", "--no-install-recommends", package.name]);
-        logged(LOG, INSTALL_LIMIT, command.env("DEBIAN_FRONTEND", "noninteractive"))
+        let mut command = program("apt-get", &["install", "-y", "--no-install-recommends"]);
+        logged(LOG, INSTALL_LIMIT, command.args(&names).env("DEBIAN_FRONTEND", "noninteractive"))
     };
     // The list of packages may be old, or missing: fetch it only if the first try fails.
     if install().is_err() {
         let updated = logged(LOG, INSTALL_LIMIT, &mut program("apt-get", &["update"])).and_then(|_| install());
         updated.map_err(|failure| failure.during(&advice()))?;
     }
-    ensure((package.is_there)(), || format!("{}, but apt-get brought something else", advice()))
+    for package in missing {
+        ensure((package.is_there)(), || format!("apt-get brought something else: {}", advice()))?;
+    }
+    Ok(names)
 }
 
 fn tools() -> PathBuf {
@@ -325,9 +327,7 @@ fn install_python_client() -> Result<bool> {
 
 /// Sets up what a wheel needs and nothing else.
 pub(crate) fn python_client_set_up() -> Result {
-    for package in PACKAGES.iter().filter(|package| package.name == "python3-pip" && !(package.is_there)()) {
-        install_package(package)?;
-    }
+    install_packages(|name| name == "python3-pip")?;
     install_python_client().map(drop)
 }
 

@@ -2,7 +2,7 @@
 //! set them up, and the gate's short run of the former.
 
 use super::{
-    INSTALL_LIMIT, LOG, PACKAGES, folder_of, install_node, install_package, install_postgres_node, install_python, pip,
+    INSTALL_LIMIT, LOG, folder_of, install_node, install_packages, install_postgres_node, install_python, pip,
     postgres_node, tools,
 };
 use crate::failure::Result;
@@ -28,9 +28,7 @@ pub(crate) struct Referee {
 /// Sets up what the referee needs and nothing else.
 pub(crate) fn referee() -> Result<Referee> {
     let names = ["postgresql-client", "postgresql-15", "default-jdk-headless", "python3-pip", "npm"];
-    for package in PACKAGES.iter().filter(|package| names.contains(&package.name) && !(package.is_there)()) {
-        install_package(package)?;
-    }
+    install_packages(|name| names.contains(&name))?;
     install_postgres_node()?;
     let python = folder_of("referee", &[REFEREE_REQUIREMENTS])?;
     if !python.join("asyncpg").is_dir() {
