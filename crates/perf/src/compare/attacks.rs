@@ -23,8 +23,8 @@ pub struct Attacks {
     pub attacks: Vec<Fault>,
     /// Faults that are tolerated.
     pub f: u8,
-    /// Clients, each with one request under way.
-    pub clients: usize,
+    /// Numbers of clients, each of which has one request under way: what a protocol does is its peak over them.
+    pub clients: Vec<usize>,
     /// Bytes of an operation.
     pub request_bytes: usize,
     /// Bytes of a result.
@@ -43,21 +43,20 @@ pub struct Spans {
 }
 
 impl Attacks {
-    /// One of them over time, with so long a measurement before it and at its end.
-    pub fn course(&self, attack: Fault, measured: Duration) -> Course {
+    /// One of them over time, with so many clients, and so long a measurement before it and at its end.
+    pub fn course(&self, attack: Fault, clients: usize, measured: Duration) -> Course {
         let adapts = match attack.culprit() {
             Culprit::First => ADAPTS_TO_PRIMARY,
             Culprit::Machine | Culprit::Client | Culprit::Last => GRACE,
         };
         let [settles, adapts] = [SETTLES, adapts].map(|time| time.mul_f64(self.scale) + measured);
-        let event = Event::Outage {
-            fault: attack,
-            clients: self.clients,
-            before: settles,
-            down: adapts,
-            after: Duration::ZERO,
-        };
+        let event = Event::Outage { fault: attack, clients, before: settles, down: adapts, after: Duration::ZERO };
         Course { event, f: self.f, request_bytes: vec![self.request_bytes], reply_bytes: self.reply_bytes }
+    }
+
+    /// Every attack with every number of clients.
+    pub fn places(&self) -> impl Iterator<Item = (Fault, usize)> {
+        self.attacks.iter().flat_map(|attack| self.clients.iter().map(|clients| (*attack, *clients)))
     }
 
     /// Of each run with so long a measurement.
@@ -69,13 +68,13 @@ impl Attacks {
 /// What of a run is a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
-    /// Operations per second before the attack.
+    /// Operations per second before the attack, at the peak.
     Before,
-    /// Operations per second under it, at its end.
+    /// Operations per second under it, at its end and at the peak.
     Under,
     /// The latter divided by the former.
     Kept,
-    /// Seconds of the attack without an answer, after the first five.
+    /// Seconds of the attack without an answer, after the first five: the most of any number of clients.
     Silent,
 }
 
@@ -94,13 +93,15 @@ impl Quantity {
     }
 }
 
-/// One protocol under one attack in one round.
+/// One protocol under one attack with one number of clients in one round.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// From 1.
     pub round: usize,
     /// Which attack.
     pub attack: Fault,
+    /// How many clients.
+    pub clients: usize,
     /// When it is looked at.
     pub spans: Spans,
     /// What was answered when; the attack is between its two marks.
@@ -108,26 +109,34 @@ pub struct Run {
 }
 
 impl Run {
-    /// `None` if it was too short to have one.
-    fn quantity(&self, quantity: Quantity) -> Option<f64> {
+    /// Operations per second just before the attack; `None` if the run was too short to tell.
+    fn before(&self) -> Option<f64> {
+        self.rate(*self.timeline.marks.first()?)
+    }
+
+    /// And at its end.
+    fn under(&self) -> Option<f64> {
+        self.rate(*self.timeline.marks.get(1)?)
+    }
+
+    /// What is measured up to then. The bucket in which the attack begins belongs to neither side.
+    fn rate(&self, end: Duration) -> Option<f64> {
+        let buckets = &self.timeline.buckets;
+        let end = Timeline::bucket(end).min(buckets.len());
+        let length = Timeline::bucket(self.spans.measured).max(1);
+        buckets.get(end.checked_sub(length)?..end).map(rate)
+    }
+
+    /// Seconds of the attack without an answer, after its grace; `None` if it was over by then.
+    fn silent(&self) -> Option<f64> {
         let Timeline { buckets, marks, .. } = &self.timeline;
         let [begins, ends] = *marks.first_chunk()?;
         let ends = Timeline::bucket(ends).min(buckets.len());
-        let length = Timeline::bucket(self.spans.measured).max(1);
-        // The bucket in which the attack begins belongs to neither side.
-        let measured = |end: usize| buckets.get(end.checked_sub(length)?..end).map(rate);
-        match quantity {
-            Quantity::Before => measured(Timeline::bucket(begins)),
-            Quantity::Under => measured(ends),
-            Quantity::Kept => Some(self.quantity(Quantity::Under)? / self.quantity(Quantity::Before)?),
-            Quantity::Silent => {
-                let counted = buckets.get(Timeline::bucket(begins + self.spans.grace)..ends)?;
-                let mut seconds = counted.chunks_exact(Timeline::bucket(SECOND)).peekable();
-                // Of less than a second nothing can be said.
-                seconds.peek()?;
-                Some(seconds.filter(|second| second.iter().all(|ops| *ops == 0)).count() as f64)
-            }
-        }
+        let counted = buckets.get(Timeline::bucket(begins + self.spans.grace)..ends)?;
+        let mut seconds = counted.chunks_exact(Timeline::bucket(SECOND)).peekable();
+        // Of less than a second nothing can be said.
+        seconds.peek()?;
+        Some(seconds.filter(|second| second.iter().all(|ops| *ops == 0)).count() as f64)
     }
 }
 
@@ -141,8 +150,29 @@ pub struct Results {
 impl Results {
     /// The value of each round that has one.
     pub(super) fn rounds(&self, protocol: &str, attack: Fault, quantity: Quantity) -> BTreeMap<usize, f64> {
-        let runs = self.runs.iter().filter(|run| run.timeline.protocol == protocol && run.attack == attack);
-        runs.filter_map(|run| Some((run.round, run.quantity(quantity)?))).collect()
+        let rounds = |quantity| self.rounds(protocol, attack, quantity);
+        let value = match quantity {
+            Quantity::Before => Run::before,
+            Quantity::Under => Run::under,
+            Quantity::Silent => Run::silent,
+            Quantity::Kept => {
+                let (under, before) = (rounds(Quantity::Under), rounds(Quantity::Before));
+                let kept = |(round, under): (usize, f64)| Some((round, under / before.get(&round)?));
+                return under.into_iter().filter_map(kept).collect();
+            }
+        };
+        let mut most = BTreeMap::new();
+        for run in self.runs_of(protocol, attack) {
+            if let Some(value) = value(run) {
+                let entry = most.entry(run.round).or_insert(value);
+                *entry = value.max(*entry);
+            }
+        }
+        most
+    }
+
+    fn runs_of(&self, protocol: &str, attack: Fault) -> impl Iterator<Item = &Run> {
+        self.runs.iter().filter(move |run| run.timeline.protocol == protocol && run.attack == attack)
     }
 
     /// Of a quantity over the rounds.
@@ -158,23 +188,25 @@ impl Results {
     /// The most seconds without an answer of a protocol's runs, whatever the attack, and how many runs it has.
     pub fn silence(&self, protocol: &str) -> Option<(f64, usize)> {
         let runs = self.runs.iter().filter(|run| run.timeline.protocol == protocol);
-        let silent: Vec<_> = runs.filter_map(|run| run.quantity(Quantity::Silent)).collect();
+        let silent: Vec<_> = runs.filter_map(Run::silent).collect();
         Some((silent.iter().copied().reduce(f64::max)?, silent.len()))
     }
 
-    /// The run under an attack that has a protocol's median throughput at its end.
+    /// Of the runs under an attack that are the peak of their round, that of median throughput at its end.
     pub fn typical(&self, protocol: &str, attack: Fault) -> Option<&Timeline> {
-        let runs = self.runs.iter().filter(|run| run.timeline.protocol == protocol && run.attack == attack);
-        let mut runs: Vec<_> = runs.filter_map(|run| Some((run.quantity(Quantity::Under)?, run))).collect();
+        let peaks = self.rounds(protocol, attack, Quantity::Under);
+        let rate = |run: &Run| run.under().filter(|rate| peaks.get(&run.round) == Some(rate));
+        let runs = self.runs_of(protocol, attack);
+        let mut runs: Vec<_> = runs.filter_map(|run| Some((rate(run)?, run))).collect();
         runs.sort_by(|(one, _), (other, _)| one.total_cmp(other));
         runs.get(runs.len() / 2).map(|(_, run)| &run.timeline)
     }
 
     /// Every bucket as a line of comma-separated values, and a head that names the columns.
     pub fn to_csv(&self) -> String {
-        let mut text = "round,attack,protocol,from_ms,ops,instance,event\n".to_owned();
-        for Run { round, attack, timeline, .. } in &self.runs {
-            timeline.write_lines(&format!("{round},{}", attack.name()), &mut text);
+        let mut text = "round,attack,clients,protocol,from_ms,ops,instance,event\n".to_owned();
+        for Run { round, attack, clients, timeline, .. } in &self.runs {
+            timeline.write_lines(&format!("{round},{},{clients}", attack.name()), &mut text);
         }
         text
     }
@@ -192,21 +224,34 @@ mod tests {
         let buckets = [&[1, 1, before, before], under].concat();
         let marks = [4, buckets.len() as u32].map(|bucket| BUCKET * bucket).to_vec();
         let timeline = Timeline { protocol: protocol.to_owned(), buckets, marks, ..Timeline::default() };
-        Run { round, attack: Fault::Malformed, spans: SPANS, timeline }
+        Run { round, attack: Fault::Malformed, clients: 1, spans: SPANS, timeline }
     }
 
     #[test]
     fn a_run_is_measured_just_before_the_attack_and_at_its_end() {
         let run = run(1, "a", 10, &[vec![0; 5], vec![7; 8], vec![4, 6]].concat());
-        let told = Quantity::ALL.map(|quantity| run.quantity(quantity));
-        assert_eq!(told, [Some(100.0), Some(50.0), Some(0.5), Some(0.0)]);
+        assert_eq!([run.before(), run.under(), run.silent()], [Some(100.0), Some(50.0), Some(0.0)]);
         let short = Run { timeline: Timeline::default(), ..run };
-        assert_eq!(Quantity::ALL.map(|quantity| short.quantity(quantity)), [None; 4]);
+        assert_eq!([short.before(), short.under(), short.silent()], [None; 3]);
+    }
+
+    #[test]
+    fn what_a_protocol_does_is_its_peak_over_all_numbers_of_clients() {
+        let with = |clients, run| Run { clients, ..run };
+        let few = [with(1, run(1, "a", 10, &[5; 15])), with(1, run(2, "a", 10, &[2; 15]))];
+        let many = [with(9, run(1, "a", 8, &[4; 15])), with(9, run(2, "a", 20, &[12; 15]))];
+        let results = Results { runs: [few, many].concat() };
+        let rounds = |quantity| Vec::from_iter(results.rounds("a", Fault::Malformed, quantity).into_values());
+        assert_eq!(rounds(Quantity::Before), [100.0, 200.0]);
+        assert_eq!(rounds(Quantity::Under), [50.0, 120.0]);
+        assert_eq!(rounds(Quantity::Kept), [0.5, 0.6]);
+        let typical = results.typical("a", Fault::Malformed).map(|timeline| timeline.buckets[5]);
+        assert_eq!(typical, Some(12), "of two it is the faster one, with its number of clients");
     }
 
     #[test]
     fn whole_seconds_without_an_answer_count_after_the_grace() {
-        let silent = |under: &[u64]| run(1, "a", 10, under).quantity(Quantity::Silent);
+        let silent = |under: &[u64]| run(1, "a", 10, under).silent();
         assert_eq!(silent(&[vec![0; 15], vec![1; 10], vec![0; 10]].concat()), Some(2.0));
         assert_eq!(silent(&[vec![0; 14], vec![1], vec![0; 9], vec![1]].concat()), Some(0.0));
         assert_eq!(silent(&[0; 14]), None, "that is less than a second after the grace");
@@ -228,7 +273,7 @@ mod tests {
         assert_eq!(ratio(("b", Quantity::Under), ("a", Quantity::Before)), Some(1.9));
         assert_eq!(results.ratio(Fault::Censor, ("b", Quantity::Under), ("a", Quantity::Before)), None);
         assert_eq!(results.typical("b", Fault::Malformed).map(|timeline| timeline.buckets.len()), Some(10));
-        assert_eq!(results.to_csv().lines().last(), Some("1,malformed,b,900,19,,0"));
+        assert_eq!(results.to_csv().lines().last(), Some("1,malformed,1,b,900,19,,0"));
     }
 
     #[test]
@@ -236,12 +281,12 @@ mod tests {
         let attacks = Attacks {
             attacks: vec![Fault::ProcessingDelay, Fault::ClientFlood],
             f: 1,
-            clients: 1,
+            clients: vec![1],
             request_bytes: 8,
             reply_bytes: 8,
             scale: 0.5,
         };
-        let lasts = |attack| match attacks.course(attack, Duration::from_secs(1)).event {
+        let lasts = |attack| match attacks.course(attack, 1, Duration::from_secs(1)).event {
             Event::Outage { before, down, .. } => [before, down].map(|time| time.as_millis()),
             Event::Bursts(_) => unreachable!("an attack is an outage"),
         };

@@ -98,8 +98,11 @@ impl Comparison<'_> {
             Kind::Attacks(attacks) => {
                 let seconds = self.bench.seconds.as_secs_f64();
                 command += &format!(" --seconds {seconds} --scale {scale}{chosen}");
-                let Attacks { clients, f, attacks: all, .. } = attacks;
-                let of = |attack: &Fault| told(&attacks.course(*attack, self.bench.seconds));
+                let Attacks { f, attacks: all, .. } = attacks;
+                let clients: Vec<_> = attacks.clients.iter().map(usize::to_string).collect();
+                let clients = clients.join(", ");
+                // What is told of it is not about its clients.
+                let of = |attack: &Fault| told(&attacks.course(*attack, 0, self.bench.seconds));
                 let runs: Vec<_> = all.iter().map(of).collect();
                 settings += &format!("; {seconds} s before each attack and {seconds} s at its end are measured");
                 settings += &format!("; f: {f}; clients: {clients}; {}", runs.join("; "));

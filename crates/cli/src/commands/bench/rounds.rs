@@ -59,13 +59,13 @@ impl Comparison<'_> {
 
     fn measure_attacks(&mut self, round: usize, attacks: &Attacks) {
         let measured = self.bench.seconds;
-        for &attack in &attacks.attacks {
-            let course = attacks.course(attack, measured);
+        for (attack, clients) in attacks.places() {
+            let course = attacks.course(attack, clients, measured);
             for contender in self.in_turn(round) {
-                let what = format!("{contender}, {}", attack.name());
+                let what = format!("{contender}, {}, clients: {clients}", attack.name());
                 let Some(timeline) = self.follow(&what, contender, &course) else { continue };
                 if let Measured::Attacks(results) = &mut self.measured {
-                    results.runs.push(Run { round, attack, spans: attacks.spans(measured), timeline });
+                    results.runs.push(Run { round, attack, clients, spans: attacks.spans(measured), timeline });
                 }
             }
         }
@@ -146,7 +146,7 @@ impl Comparison<'_> {
             Kind::Sweep(sweep) => sweep.points.len() * self.contenders.len(),
             Kind::Course(_) => self.contenders.len(),
             Kind::Switching(it) => it.places().len() * self.contenders.len(),
-            Kind::Attacks(attacks) => attacks.attacks.len() * self.contenders.len(),
+            Kind::Attacks(attacks) => attacks.places().count() * self.contenders.len(),
             Kind::Groups(groups) => groups.cells.len(),
         };
         let total = of_one_round * self.arguments.length.rounds as usize;
