@@ -190,7 +190,7 @@ fn a_replica_that_is_down_for_a_while_does_not_stop_the_others() {
 #[test]
 fn a_robust_protocol_is_measured_before_an_attack_and_under_it() {
     let aardvark = "aardvark:auth=hybrid";
-    let row = ["--figure", "table-4", "--fault", "client-flood", "--protocols", aardvark];
+    let row = ["--figure", "table-4", "--fault", "client-flood", "--protocols", aardvark, "--clients", "4,9"];
     let (scratch, outcome) =
         compare(&[&row[..], &["--rounds", "1", "--scale", "0.1", "--seconds", "0.5", "--json"]].concat());
     assert_eq!(outcome.code, Some(0), "an attack that does nothing fails: {outcome:?}");
@@ -199,8 +199,9 @@ fn a_robust_protocol_is_measured_before_an_attack_and_under_it() {
     assert!(value("op/s without the attack").unwrap() > 0.0, "{outcome:?}");
     assert!(value("op/s under it, once adapted").is_some(), "{outcome:?}");
     let csv = read(&scratch, "table-4.csv");
-    let events = columns(&csv, ["attack", "protocol", "event"]).into_iter().filter(|row| row[2] == "1");
-    assert_eq!(events.collect::<Vec<_>>(), [["client-flood", aardvark, "1"].map(str::to_owned)], "{csv}");
+    let events = columns(&csv, ["attack", "clients", "protocol", "event"]).into_iter().filter(|row| row[3] == "1");
+    let begins = ["4", "9"].map(|clients| ["client-flood", clients, aardvark, "1"].map(str::to_owned));
+    assert_eq!(events.collect::<Vec<_>>(), begins, "one begins in each run: {csv}");
     assert!(read(&scratch, "README.md").contains("| `aardvark` under `client-flood`, divided by"), "{csv}");
 }
 
@@ -235,7 +236,7 @@ fn a_switch_takes_some_time_whatever_is_missing() {
 fn what_cannot_be_compared_is_an_error_of_usage() {
     for (arguments, said) in [
         (["--figure", "figure-99", "--rounds", "1"], "figure-99"),
-        (["--figure", "table-2", "--clients", "3"], "cannot be used with"),
+        (["--figure", "table-2", "--clients", "3"], "omit --clients"),
         (["--figure", "figure-14", "--protocols", "pbft,unreplicated"], "no replica that could be down"),
         (["--protocols", "pbft,pbft", "--rounds", "1"], "there twice"),
         (["--figure", "figure-5", "--protocols", "pbft"], "from Quorum"),

@@ -77,11 +77,11 @@ fn table_3() -> Experiment {
 
 /// How the runs under attacks differ from the paper's.
 const WITH_ATTACKS: &str = "Each attack begins in the middle of a run, so that with and without it are a second apart; \
-    it is measured at its end. The paper's peaks are those over all numbers of clients, ours over those that are named, \
-    and each of its replicas has a machine and a link to each other one; here attackers take processor time from those \
-    they attack. Its malformed \
-    requests are `partial-macs`, in which the client panics as well; `malformed` is frames that are no messages. Who \
-    floods and is no client is the last replica, and it goes on with what it should do.";
+    it is measured at its end. The paper's peaks are over all numbers of clients, ours over those that are named; and \
+    each of its replicas has a machine and a link to each other one, where here attackers take processor time from \
+    those they attack. Its malformed requests are `partial-macs`, in which the client panics as well; `malformed` is \
+    frames that are no messages. Who floods and is no client is the last replica, and it goes on with what it should \
+    do.";
 
 /// What is wanted of a composition under any attack, as a share of what Aardvark does without one.
 const ROBUST_SHARE: f64 = 0.95;

@@ -47,7 +47,7 @@ const CUSTOM: &str = "custom";
 pub(super) struct Arguments {
     /// Measure these figures of the paper, or all
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = figures(),
-        conflicts_with_all = ["clients", "f", "request", "reply"])]
+        conflicts_with_all = ["f", "request", "reply"])]
     pub(super) figure: Vec<String>,
     /// The protocols, with commas between them; the others are divided by the first. A schedule is in brackets, and
     /// `:k=N` or `:k=N*2^i` says how many requests Backups answer; `:coin=common` what ritas tosses, `:auth=NAME` how
@@ -55,10 +55,10 @@ pub(super) struct Arguments {
     /// pbft,unreplicated]
     #[arg(long, value_name = "LIST", value_parser = contender::parse_list)]
     pub(super) protocols: Option<Contenders>,
-    /// How many clients, each with one request under way
-    #[arg(long, value_delimiter = ',', default_values_t = [1, 10, 40],
-        value_parser = clap::value_parser!(u64).range(1..=SESSIONS_MAX))]
-    pub(super) clients: Vec<u64>,
+    /// How many clients, each with one request under way; with a figure, while there are attacks, whose peaks are
+    /// compared [default: 1,10,40, or as the figure says]
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=SESSIONS_MAX))]
+    clients: Vec<u64>,
     /// How many replicas may lie or crash
     #[arg(long, value_delimiter = ',', default_values_t = [1], value_parser = clap::value_parser!(u8).range(0..=10))]
     pub(super) f: Vec<u8>,
@@ -108,6 +108,18 @@ pub(super) struct Arguments {
     /// Print one JSON object for each value
     #[arg(long)]
     json: bool,
+}
+
+impl Arguments {
+    /// Those of an experiment that is no figure.
+    pub(super) fn clients(&self) -> &[u64] {
+        if self.clients.is_empty() { &[1, 10, 40] } else { &self.clients }
+    }
+
+    /// Those that are chosen, as they were.
+    pub(super) fn chosen_clients(&self) -> Option<&[u64]> {
+        Some(&self.clients[..]).filter(|clients| !clients.is_empty())
+    }
 }
 
 /// `cut` and `slow` need a network of our own.
@@ -192,7 +204,11 @@ fn experiments(arguments: &Arguments) -> Result<Vec<(Experiment, Vec<Contender>)
         if let Some(Contenders(chosen)) = &arguments.protocols {
             experiment.protocols = chosen.iter().map(ToString::to_string).collect();
         }
-        experiment.kind = scaled(experiment.kind, arguments.scale, arguments.fault);
+        let is_attacked = matches!(experiment.kind, Kind::Attacks(_));
+        if !(chosen.is_empty() || is_attacked || arguments.clients.is_empty()) {
+            return Err(Failure::usage(format!("{} has its own numbers of clients: omit --clients.", experiment.name)));
+        }
+        experiment.kind = changed(experiment.kind, arguments);
         let protocols: Vec<_> = experiment.protocols.iter().map(|name| contender(name)).collect::<Result<_>>()?;
         check(&experiment, &protocols, arguments.auth)?;
         if let Kind::Sweep(sweep) = &experiment.kind {
@@ -205,8 +221,9 @@ fn experiments(arguments: &Arguments) -> Result<Vec<(Experiment, Vec<Contender>)
     experiments.into_iter().map(complete).collect()
 }
 
-/// The same, longer or shorter by a factor, and with another fault if one is chosen.
-fn scaled(kind: Kind, scale: f64, chosen: Option<Fault>) -> Kind {
+/// The same, longer or shorter by a factor, and with another fault or with other clients if they are chosen.
+fn changed(kind: Kind, arguments: &Arguments) -> Kind {
+    let (scale, chosen) = (arguments.scale, arguments.fault);
     match kind {
         Kind::Course(course) => {
             let mut course = course.scaled(scale);
@@ -215,7 +232,10 @@ fn scaled(kind: Kind, scale: f64, chosen: Option<Fault>) -> Kind {
             }
             Kind::Course(course)
         }
-        Kind::Attacks(attacks) => {
+        Kind::Attacks(mut attacks) => {
+            if !arguments.clients.is_empty() {
+                attacks.clients = arguments.clients.iter().map(|clients| *clients as usize).collect();
+            }
             let all = chosen.map_or(attacks.attacks, |chosen| vec![chosen]);
             Kind::Attacks(Attacks { attacks: all, scale, ..attacks })
         }
@@ -264,7 +284,7 @@ fn custom(arguments: &Arguments) -> Experiment {
     for &f in &arguments.f {
         for &request in &arguments.request {
             let request_bytes = request as usize;
-            points.extend(arguments.clients.iter().map(|&clients| Point {
+            points.extend(arguments.clients().iter().map(|&clients| Point {
                 f,
                 clients: clients as usize,
                 request_bytes,
@@ -273,7 +293,7 @@ fn custom(arguments: &Arguments) -> Experiment {
             }));
         }
     }
-    let axis = match (arguments.clients.len(), arguments.request.len(), arguments.f.len()) {
+    let axis = match (arguments.clients().len(), arguments.request.len(), arguments.f.len()) {
         (1, 2.., _) => Axis::RequestBytes,
         (1, _, 2..) => Axis::Faults,
         _ => Axis::Clients,

@@ -97,10 +97,10 @@ impl Comparison<'_> {
             }
             Kind::Attacks(attacks) => {
                 let seconds = self.bench.seconds.as_secs_f64();
-                command += &format!(" --seconds {seconds} --scale {scale}{chosen}");
-                let Attacks { f, attacks: all, .. } = attacks;
-                let clients: Vec<_> = attacks.clients.iter().map(usize::to_string).collect();
-                let clients = clients.join(", ");
+                let clients = self.arguments.chosen_clients().map(|clients| format!(" --clients {}", list(clients)));
+                command += &format!(" --seconds {seconds} --scale {scale}{chosen}{}", clients.unwrap_or_default());
+                let Attacks { f, attacks: all, clients, .. } = attacks;
+                let clients = list(clients).replace(',', ", ");
                 // What is told of it is not about its clients.
                 let of = |attack: &Fault| told(&attacks.course(*attack, 0, self.bench.seconds));
                 let runs: Vec<_> = all.iter().map(of).collect();
@@ -120,12 +120,13 @@ impl Comparison<'_> {
     }
 }
 
+fn list<T: ToString>(values: &[T]) -> String {
+    values.iter().map(T::to_string).collect::<Vec<_>>().join(",")
+}
+
 /// What describes an experiment that is none of the figures.
 fn custom_arguments(arguments: &Arguments) -> String {
-    fn list<T: ToString>(values: &[T]) -> String {
-        values.iter().map(T::to_string).collect::<Vec<_>>().join(",")
-    }
-    let Arguments { clients, f, request, reply, .. } = arguments;
+    let (clients, Arguments { f, request, reply, .. }) = (arguments.clients(), arguments);
     let replicas = arguments.replicas.map_or(String::new(), |n| format!(" --replicas {n}"));
     format!("--clients {} --f {}{replicas} --request {} --reply {reply}", list(clients), list(f), list(request))
 }
