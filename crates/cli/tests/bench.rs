@@ -237,6 +237,7 @@ fn what_cannot_be_compared_is_an_error_of_usage() {
     for (arguments, said) in [
         (["--figure", "figure-99", "--rounds", "1"], "figure-99"),
         (["--figure", "table-2", "--clients", "3"], "omit --clients"),
+        (["--figure", "ritas-speed", "--clients", "3"], "omit --clients"),
         (["--figure", "figure-14", "--protocols", "pbft,unreplicated"], "no replica that could be down"),
         (["--protocols", "pbft,pbft", "--rounds", "1"], "there twice"),
         (["--figure", "figure-5", "--protocols", "pbft"], "from Quorum"),

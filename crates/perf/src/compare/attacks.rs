@@ -163,10 +163,8 @@ impl Results {
         };
         let mut most = BTreeMap::new();
         for run in self.runs_of(protocol, attack) {
-            if let Some(value) = value(run) {
-                let entry = most.entry(run.round).or_insert(value);
-                *entry = value.max(*entry);
-            }
+            let Some(value) = value(run) else { continue };
+            most.entry(run.round).and_modify(|most: &mut f64| *most = most.max(value)).or_insert(value);
         }
         most
     }

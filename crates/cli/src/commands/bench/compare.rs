@@ -58,7 +58,7 @@ pub(super) struct Arguments {
     /// How many clients, each with one request under way; with a figure, while there are attacks, whose peaks are
     /// compared [default: 1,10,40, or as the figure says]
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=SESSIONS_MAX))]
-    clients: Vec<u64>,
+    pub(super) clients: Option<Vec<u64>>,
     /// How many replicas may lie or crash
     #[arg(long, value_delimiter = ',', default_values_t = [1], value_parser = clap::value_parser!(u8).range(0..=10))]
     pub(super) f: Vec<u8>,
@@ -113,12 +113,7 @@ pub(super) struct Arguments {
 impl Arguments {
     /// Those of an experiment that is no figure.
     pub(super) fn clients(&self) -> &[u64] {
-        if self.clients.is_empty() { &[1, 10, 40] } else { &self.clients }
-    }
-
-    /// Those that are chosen, as they were.
-    pub(super) fn chosen_clients(&self) -> Option<&[u64]> {
-        Some(&self.clients[..]).filter(|clients| !clients.is_empty())
+        self.clients.as_deref().unwrap_or(&[1, 10, 40])
     }
 }
 
@@ -198,15 +193,15 @@ fn experiments(arguments: &Arguments) -> Result<Vec<(Experiment, Vec<Contender>)
         return Err(Failure::usage(format!("{} is about links that have a rate: add --netns.", it.name)));
     }
     let complete = |mut experiment: Experiment| {
+        let takes_clients = chosen.is_empty() || matches!(experiment.kind, Kind::Attacks(_));
+        if arguments.clients.is_some() && !takes_clients {
+            return Err(Failure::usage(format!("{} has its own numbers of clients: omit --clients.", experiment.name)));
+        }
         if let Kind::Groups(_) = experiment.kind {
             return Ok((experiment, Vec::new()));
         }
         if let Some(Contenders(chosen)) = &arguments.protocols {
             experiment.protocols = chosen.iter().map(ToString::to_string).collect();
-        }
-        let is_attacked = matches!(experiment.kind, Kind::Attacks(_));
-        if !(chosen.is_empty() || is_attacked || arguments.clients.is_empty()) {
-            return Err(Failure::usage(format!("{} has its own numbers of clients: omit --clients.", experiment.name)));
         }
         experiment.kind = changed(experiment.kind, arguments);
         let protocols: Vec<_> = experiment.protocols.iter().map(|name| contender(name)).collect::<Result<_>>()?;
@@ -233,8 +228,8 @@ fn changed(kind: Kind, arguments: &Arguments) -> Kind {
             Kind::Course(course)
         }
         Kind::Attacks(mut attacks) => {
-            if !arguments.clients.is_empty() {
-                attacks.clients = arguments.clients.iter().map(|clients| *clients as usize).collect();
+            if let Some(chosen) = &arguments.clients {
+                attacks.clients = chosen.iter().map(|clients| *clients as usize).collect();
             }
             let all = chosen.map_or(attacks.attacks, |chosen| vec![chosen]);
             Kind::Attacks(Attacks { attacks: all, scale, ..attacks })

@@ -97,7 +97,7 @@ impl Comparison<'_> {
             }
             Kind::Attacks(attacks) => {
                 let seconds = self.bench.seconds.as_secs_f64();
-                let clients = self.arguments.chosen_clients().map(|clients| format!(" --clients {}", list(clients)));
+                let clients = self.arguments.clients.as_ref().map(|clients| format!(" --clients {}", list(clients)));
                 command += &format!(" --seconds {seconds} --scale {scale}{chosen}{}", clients.unwrap_or_default());
                 let Attacks { f, attacks: all, clients, .. } = attacks;
                 let clients = list(clients).replace(',', ", ");
