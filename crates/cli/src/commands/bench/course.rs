@@ -78,11 +78,9 @@ impl Bench {
             recorded.bursts
         } else {
             // The load ended within the last bucket. What was before everything was in its place does not count.
-            recorded.buckets.truncate(instances.len());
             let early = watch.settled.div_duration_f64(BUCKET) as usize;
-            recorded.buckets.drain(..early.min(recorded.buckets.len()));
+            recorded.cut(early, instances.len());
             instances.drain(..early.min(instances.len()));
-            recorded.total = recorded.total.saturating_sub(watch.settled);
             marks.into_iter().map(|at| at.saturating_sub(watch.settled)).collect()
         };
         let protocol = subject.contender.to_string();
