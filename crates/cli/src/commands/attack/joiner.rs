@@ -1,6 +1,7 @@
 //! A liar that joins: a client of the core like any other, and whatever it asks for passes through the mind of one of
 //! the simulator's clients. It joins, asks, leaves, and joins again.
 
+use super::NONSENSE;
 use super::lie::lie;
 use bezant_core::client::{Client, ClientTimer, Completed, Completion, Read, Submit};
 use bezant_core::ids::{InstanceId, ReplicaId};
@@ -102,7 +103,7 @@ impl Joiner {
             }
             Place::Inside(_, asked) => {
                 *asked += 1;
-                let operation = Bytes::from_static(b"attack");
+                let operation = Bytes::from_static(NONSENSE);
                 let (is_bundle, read_only, read) = (false, false, Read::Quorum);
                 let submit = Submit { operation, is_bundle, read_only, read, deadline: Some(deadline) };
                 self.drive(|machine, now, out| machine.step(now, Input::Command(submit), out));
