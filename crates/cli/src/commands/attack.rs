@@ -12,7 +12,7 @@ mod lie;
 
 use joiner::Joiner;
 pub(crate) use kind::Kind;
-use lie::lie;
+use lie::{NONSENSE, lie};
 
 use crate::failure::{Failure, Result};
 use crate::{files, output, served};
@@ -48,9 +48,6 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// Bytes of an operation of a flood, as in section 6.1 of the paper on Abstract; others have a few.
 const FLOOD_BYTES: usize = 9_000;
-/// The operation of all others: none that a service understands. The service of benchmarks takes its first bytes for
-/// the length of the result, which has to be short: else what is measured would be what it costs to send results.
-const NONSENSE: &[u8] = b"\0\0\0\0attack";
 
 /// What a client sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

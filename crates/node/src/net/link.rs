@@ -70,6 +70,8 @@ pub(super) struct Link {
     pub(super) readable: bool,
     /// The other side has closed its half: read until the end, whatever a short read suggests.
     pub(super) ending: bool,
+    /// Nobody is woken for it now.
+    pub(super) rests: bool,
     /// It waits in the hub's queue of links to be read.
     pub(super) queued: bool,
     /// It waits in the hub's list of links to be written.
@@ -114,6 +116,7 @@ impl Link {
             opened: Instant::now(),
             readable: false,
             ending: false,
+            rests: false,
             queued: false,
             dirty: false,
             connected,

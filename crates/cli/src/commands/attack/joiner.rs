@@ -1,8 +1,7 @@
 //! A liar that joins: a client of the core like any other, and whatever it asks for passes through the mind of one of
 //! the simulator's clients. It joins, asks, leaves, and joins again.
 
-use super::NONSENSE;
-use super::lie::lie;
+use super::lie::{NONSENSE, lie};
 use bezant_core::client::{Client, ClientTimer, Completed, Completion, Read, Submit};
 use bezant_core::ids::{InstanceId, ReplicaId};
 use bezant_core::machine::{Destination, Effect, Input, Machine, Outbox};

@@ -49,6 +49,12 @@ impl Hub {
         self.rations.left(self.peer_of(index)?, self.now)
     }
 
+    /// When there are more.
+    pub(super) fn next_ration_of(&mut self, index: u32) -> Option<Instant> {
+        let peer = self.peer_of(index)?;
+        self.rations.is_rationed(peer).then(|| self.rations.next(peer)).flatten()
+    }
+
     /// So much was read over a link in quarantine.
     pub(super) fn take_ration(&mut self, index: u32, bytes: usize, frames: usize) {
         if let Some(peer) = self.peer_of(index) {

@@ -4,9 +4,10 @@
 //! bytes, and what floods. There is a party for each replica, each client by its key, and one for all clients together.
 //! An account may be overdrawn by [`CREDIT`]. Whoever overdraws one is in *quarantine* until all of them are paid off:
 //! its links are read after everybody else's, up to a ration ([`RATION_BYTES`], [`RATION_FRAMES`] in
-//! [`RATION_PERIOD`]). What is not read fills the system's buffers, and then the other side's. A ration of bad frames
-//! costs more than is paid off meanwhile, so that a quarantine lasts as long as its cause, and no account owes more
-//! than [`DEBT_MAX`], so that it ends soon after. Nobody is cut off: who is judged wrongly is late, and heard.
+//! [`RATION_PERIOD`]), and nobody is woken for them before the next. What is not read fills the system's buffers, and
+//! then the other side's. A ration of bad frames costs more than is paid off meanwhile, so that a quarantine lasts as
+//! long as its cause, and no account owes more than [`DEBT_MAX`], so that it ends soon after. Nobody is cut off: who is
+//! judged wrongly is late, and heard.
 //!
 //! - **Failed verifications**: a correct sender gives no cause for any, so few are enough.
 //! - **Useless bytes**: with [`FRAME_BYTES`] for each frame. Correct parties do send some: votes that are said again,
@@ -312,6 +313,11 @@ impl Rations {
     /// Bytes and frames that may be read now of somebody who is rationed, if there are any left.
     pub(super) fn left(&mut self, peer: Peer, now: Instant) -> Option<(usize, usize)> {
         self.ration(peer)?.left(now)
+    }
+
+    /// When there are more.
+    pub(super) fn next(&mut self, peer: Peer) -> Option<Instant> {
+        self.ration(peer)?.next
     }
 
     /// Whether there are any left for clients that are rationed.

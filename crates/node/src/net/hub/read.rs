@@ -29,15 +29,16 @@ impl Hub {
 
     fn begin_visit(&mut self) -> Option<Visit> {
         for queue in 0..QUEUES {
-            while self.visits_left[queue] > 0 && self.has_left(queue) {
-                self.visits_left[queue] -= 1;
-                let index = self.queues[queue].pop_front()?;
+            while self.has_left(queue) {
+                self.visits_left[queue] = self.visits_left[queue].saturating_sub(1);
+                let Some(index) = self.queues[queue].pop_front() else { break };
                 let Some(link) = self.links[index as usize].as_mut().filter(|link| link.queued) else { continue };
                 link.queued = false;
                 // A quarantine has begun or ended since it was queued: the next pass reads it in its place.
                 let visit = (self.queue_of(index) == queue).then(|| self.visit_of(queue, index)).flatten();
                 if visit.is_none() {
                     self.enqueue(index);
+                    self.rest_until_a_ration(index);
                     continue;
                 }
                 self.visit = visit;
@@ -47,13 +48,14 @@ impl Hub {
         None
     }
 
-    /// Whether clients have something of what is for all of them left, if these are clients. Otherwise none of them is
-    /// looked at: there may be thousands.
+    /// Whether another link of this queue may be visited in this pass. If clients have nothing left of what is for all
+    /// of them, none is looked at: there may be thousands. Those in quarantine take turns until all of their ration is
+    /// gone: a pass for each frame of it would cost everybody more than the frames do.
     fn has_left(&mut self, queue: usize) -> bool {
         match queue {
-            CLIENTS => self.client_bytes_left > 0 && self.client_frames_left > 0,
+            CLIENTS => self.visits_left[queue] > 0 && self.client_bytes_left > 0 && self.client_frames_left > 0,
             RATIONED_CLIENTS => self.rations.has_left_for_clients(self.now),
-            _ => true,
+            _ => self.visits_left[queue] > 0,
         }
     }
 
@@ -98,6 +100,9 @@ impl Hub {
                 self.visit = (visit.frames_left > 0).then_some(visit);
                 if self.visit.is_none() {
                     self.enqueue(visit.index);
+                    if visit.rationed {
+                        self.rest_until_a_ration(visit.index);
+                    }
                 }
                 return match peer {
                     Some(_) if is_for_the_link(&frame) => {
@@ -130,6 +135,9 @@ impl Hub {
             self.visit = None;
             if link.readable {
                 self.enqueue(visit.index);
+            }
+            if visit.rationed {
+                self.rest_until_a_ration(visit.index);
             }
             self.account(visit.index);
             return;

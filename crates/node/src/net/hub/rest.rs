@@ -1,18 +1,34 @@
-//! Links that rest: see [`super::super::pace`].
+//! Links that rest: those over which frames come slowly, see [`super::super::pace`], and those in quarantine until
+//! their next ration. Or whoever sends many packets would wake this hub for each, and every pass that it begins ends a
+//! batch of everybody else.
 
 use super::super::RESTING_MAX;
 use super::super::close_reason::CloseReason;
 use super::super::link::{INTEREST, LinkId};
 use super::Hub;
 use mio::Token;
+use std::time::Instant;
 
 impl Hub {
     /// So many bytes came over a link. If that emptied it in the middle of a frame that comes slowly, it rests.
     pub(super) fn rest_if_slow(&mut self, index: u32, count: usize) {
         let Some(link) = self.links[index as usize].as_mut() else { return };
         let Some(rest) = link.pace.rest(self.now, count, !link.readable, link.input.missing()) else { return };
+        self.leave_alone(index, self.now + rest);
+    }
+
+    /// A link in quarantine has had what there is for it now.
+    pub(super) fn rest_until_a_ration(&mut self, index: u32) {
+        if let Some(until) = self.next_ration_of(index) {
+            self.leave_alone(index, until);
+        }
+    }
+
+    fn leave_alone(&mut self, index: u32, until: Instant) {
+        let Some(link) = self.links[index as usize].as_mut().filter(|link| !link.rests) else { return };
         if self.resting.len() < RESTING_MAX && self.poll.registry().deregister(&mut link.socket).is_ok() {
-            self.resting.push((self.now + rest, LinkId { index, generation: link.generation }));
+            link.rests = true;
+            self.resting.push((until, LinkId { index, generation: link.generation }));
         }
     }
 
@@ -29,6 +45,7 @@ impl Hub {
             let Some(link) = self.links[id.index as usize].as_mut().filter(|it| it.generation == id.generation) else {
                 continue;
             };
+            link.rests = false;
             if registry.register(&mut link.socket, Token(id.index as usize), INTEREST).is_err() {
                 self.close(id.index, CloseReason::Failed);
             }

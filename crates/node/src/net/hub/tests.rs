@@ -13,7 +13,7 @@ use bezant_core::cluster::Cluster;
 use bezant_core::ids::{ClientId, IdentityId, Principal};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream as Socket};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 const ONE: IdentityId = IdentityId(7);
 const TWO: IdentityId = IdentityId(8);

@@ -154,3 +154,49 @@ fn a_client_that_nobody_knows_has_its_turn_while_others_flood() {
     assert!(server.quarantined().any(|it| it.party.is_none()), "all that nobody knows are still in quarantine");
     assert!(server.metrics().clients.quarantined > u64::from(FLOODS) / 2, "and those that flood have one each");
 }
+
+/// Packets of one frame each.
+const PACKETS: usize = 2_000;
+
+/// Each pass ends a batch of everybody else: one for each packet would cost more than what is in it.
+#[test]
+fn who_is_in_quarantine_wakes_nobody_for_each_packet() {
+    let (mut server, address) = listening(Channel::Plain, Bounds::default());
+    let mut liar = client(ONE, Channel::Plain);
+    let link = liar.dial(address, ReplicaId(0), who(ONE, 0)).unwrap();
+    run(10, &mut [&mut server, &mut liar], |events| up(&events[0]).is_some());
+    let (sent, is_over) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let (count, is_enough) = (Arc::clone(&sent), Arc::clone(&is_over));
+    let sender = std::thread::spawn(move || {
+        while !is_enough.load(Ordering::SeqCst) {
+            liar.send(link, Lane::Usual, &vec![0; 64].into(), &[]);
+            liar.flush();
+            liar.poll(Some(Duration::ZERO)).unwrap();
+            while liar.next_event().is_some() {}
+            count.fetch_add(1, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    });
+    let begin = Instant::now();
+    let mut pass = || {
+        assert!(begin.elapsed() < 60 * SECOND, "not in time");
+        server.poll(Some(SECOND)).unwrap();
+        while let Some(event) = server.next_event() {
+            let Event::Frame(_, peer, body) = event else { continue };
+            server.judge(peer, body.len(), Worth::Failed);
+        }
+        server.flush();
+        server.quarantined().next().is_some()
+    };
+    while !pass() {}
+    let (since, before, mut passes) = (Instant::now(), sent.load(Ordering::SeqCst), 0);
+    while sent.load(Ordering::SeqCst) < before + PACKETS {
+        assert!(pass(), "it goes on");
+        passes += 1;
+    }
+    is_over.store(true, Ordering::SeqCst);
+    sender.join().unwrap();
+    // In each ration's time once for that, once when it is listened to again, and as often for what else there is.
+    let most = since.elapsed().as_millis() / 10 * 4 + 50;
+    assert!(passes <= most, "{passes} passes for {PACKETS} packets, where {most} would do");
+}
