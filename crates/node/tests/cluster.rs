@@ -83,6 +83,7 @@ impl Running {
             service: ServiceBuild::NONE,
             keyring,
             channel: self.channel,
+            levels_clients: false,
             replicas: self.replica_ports.clone().into(),
             replica_listener: ports.0,
             peer_listeners: Vec::new(),

@@ -86,6 +86,7 @@ impl Net {
             service: ServiceBuild::NONE,
             keyring: keyring.clone(),
             channel: Channel::Plain,
+            levels_clients: false,
             replicas: self.config.replicas.iter().map(|replica| replica.peer_address.resolve().unwrap()).collect(),
             replica_listener: bind(entry.peer_address.resolve().unwrap()).unwrap(),
             peer_listeners: Vec::new(),

@@ -10,7 +10,9 @@ use crate::compare::course::Burst;
 use crate::histogram::Histogram;
 use crate::recorded::Recorded;
 use crate::sql::{self, Mix};
+use bezant_core::auth::SecretKey;
 use bezant_core::client::{Completion, Read, Submit};
+use bezant_core::ids::IdentityId;
 use bezant_core::message::Refusal;
 use bezant_core::time::{Duration, Instant};
 use bezant_node::client::{Admitted, CallError, ClientOptions, Driver, EngineHandle, Finished, Operation, run};
@@ -344,14 +346,21 @@ impl Measured {
 
 impl Load {
     /// Connects, and begins to send, from so many threads; no more of them than there are connections to each replica.
+    /// The connections are shared among the identity of the options and the others, which have a thread each at least.
     /// Without an identity each connection is a client of its own, which makes itself a key and joins, on a thread of
     /// its own.
     ///
     /// # Errors
     /// What the system refuses: threads, sockets or random bytes.
-    pub fn start(options: &ClientOptions, threads: usize, workload: &Workload) -> io::Result<Self> {
+    pub fn start(
+        options: &ClientOptions,
+        others: &[(IdentityId, SecretKey)],
+        threads: usize,
+        workload: &Workload,
+    ) -> io::Result<Self> {
         let joins = options.identity.is_none();
-        let threads = if joins { usize::MAX } else { threads }.clamp(1, options.connections.max(1));
+        let threads = if joins { usize::MAX } else { threads.max(1 + others.len()) };
+        let threads = threads.clamp(1, options.connections.max(1));
         let shared = Arc::new(Shared {
             bursts: workload.bursts.as_deref().map(|bursts| Mutex::new(Bursts::new(bursts, threads))),
             wakers: OnceLock::new(),
@@ -377,8 +386,12 @@ impl Load {
                 failures: 0,
                 last_failure: None,
             };
-            let secret = if joins { keys::generate()? } else { options.secret.clone() };
-            run(ClientOptions { connections, secret, ..options.clone() }, driver)
+            let (identity, secret) = match (thread % (1 + others.len())).checked_sub(1) {
+                Some(other) => (Some(others[other].0), others[other].1.clone()),
+                None if joins => (None, keys::generate()?),
+                None => (options.identity, options.secret.clone()),
+            };
+            run(ClientOptions { connections, identity, secret, ..options.clone() }, driver)
         };
         let engines = (0..threads).map(start).collect::<io::Result<Vec<_>>>()?;
         let links = options.connections * options.cluster.replicas.n();

@@ -110,7 +110,12 @@ impl Protocol {
     /// Whether its instances are measured by its Backups, and left when they are worth less
     /// ([`crate::compositions::robust`]).
     pub fn is_robust(self) -> bool {
-        self.hands_on() && self.schedule().parts().contains(&Part::Backup(Order::Aardvark))
+        self.hands_on() && self.has_aardvark()
+    }
+
+    /// Whether Aardvark is a part of it: replicas are to be fair to clients when they have no time to spare.
+    pub fn has_aardvark(self) -> bool {
+        self.schedule().parts().contains(&Part::Backup(Order::Aardvark))
     }
 
     /// How long its Backups last if nobody chooses: where others are measured by them, long enough to be measured.

@@ -108,6 +108,8 @@ pub struct RuntimeMetrics {
     pub quarantines_peers: u64,
     /// Quarantines of clients that have begun.
     pub quarantines_clients: u64,
+    /// Bytes a second that are read of a client at most while there is no processor time to spare; 0: as they come.
+    pub client_level: u64,
     /// Calls of fdatasync on the log.
     pub fsyncs: u64,
     /// Bytes of records written to the log.
@@ -226,6 +228,7 @@ impl From<&Status> for Published {
             quarantined_clients: net.clients.quarantined,
             quarantines_peers: net.replicas.quarantines,
             quarantines_clients: net.clients.quarantines,
+            client_level: net.client_level,
             fsyncs: status.syncs,
             log_bytes: status.log_bytes,
             macs_made: counters.macs_made.get(),

@@ -141,6 +141,7 @@ fn runtime(sample: &Sample) -> Value {
         "connections_turned_away": runtime.connections_turned_away,
         "quarantines_peers": runtime.quarantines_peers,
         "quarantines_clients": runtime.quarantines_clients,
+        "client_level": runtime.client_level,
         "fsyncs": runtime.fsyncs,
         "log_bytes": runtime.log_bytes,
         "macs_made": runtime.macs_made,

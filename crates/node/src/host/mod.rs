@@ -181,6 +181,7 @@ impl Home {
             keyring: keyring.clone(),
             service,
             channel: self.cluster.channel.into(),
+            levels_clients: self.cluster.protocol.has_aardvark(),
             replicas: Places::find(self.cluster.replicas.iter().map(|replica| self.dialled_at(replica))),
             replica_listener,
             peer_listeners,

@@ -78,6 +78,11 @@ impl FrameBuffer {
         !self.begun.is_empty()
     }
 
+    /// Whether there is a frame that nobody has taken yet.
+    pub(crate) fn has_whole(&self) -> bool {
+        !self.whole.is_empty()
+    }
+
     /// Bytes that the frame which has begun still lacks, as far as its prefix says.
     pub(crate) fn missing(&self) -> usize {
         frame_bytes(&self.begun).map_or(0, |bytes| bytes.saturating_sub(self.begun.len()))

@@ -9,6 +9,8 @@
 mod accept;
 mod account;
 mod debt;
+mod fairness;
+mod level;
 mod pass;
 mod quarantine;
 mod rations;
@@ -16,6 +18,7 @@ mod read;
 mod rest;
 mod share;
 mod shares;
+mod spare;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -34,11 +37,13 @@ use bezant_core::ids::ReplicaId;
 use bezant_core::replicas::REPLICAS_MAX;
 use bytes::Bytes;
 use debt::Debts;
+use level::Level;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Poll, Token, Waker};
 use rations::Rations;
 pub use rations::{Cause, Quarantine};
 use shares::Shares;
+use spare::Processor;
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -69,12 +74,14 @@ pub struct HubOptions {
     pub bounds: Bounds,
     /// Which service a replica runs.
     pub service: ServiceBuild,
+    /// Whether clients are read at a level while there is no processor time to spare.
+    pub levels_clients: bool,
 }
 
 impl HubOptions {
     /// With the bounds that suit a server.
     pub fn new(keyring: Keyring, channel: Channel) -> Self {
-        Self { keyring, channel, bounds: Bounds::default(), service: ServiceBuild::NONE }
+        Self { keyring, channel, bounds: Bounds::default(), service: ServiceBuild::NONE, levels_clients: false }
     }
 }
 
@@ -171,11 +178,15 @@ pub struct Hub {
     shares: Shares,
     debts: Debts,
     rations: Rations,
+    /// `None`: all clients are read up to what a pass has for them.
+    level: Option<Level>,
+    processor: Processor,
     /// Frames in both directions, as of the last look.
     frames_before: u64,
     /// When this pass began.
     now: Instant,
-    /// When links are looked at again.
+    /// When links were looked at, and when they are again.
+    looked_at: Instant,
     look_at: Instant,
     metrics: NetMetrics,
 }
@@ -233,8 +244,11 @@ impl Hub {
             shares: Shares::default(),
             debts: Debts::default(),
             rations: Rations::default(),
+            level: options.levels_clients.then(Level::default),
+            processor: Processor::default(),
             frames_before: 0,
             now: Instant::now(),
+            looked_at: Instant::now(),
             look_at: Instant::now(),
             metrics: NetMetrics::default(),
         })

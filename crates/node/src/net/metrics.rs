@@ -31,6 +31,9 @@ pub struct NetMetrics {
     pub replicas: Traffic,
     /// With clients.
     pub clients: Traffic,
+    /// Bytes a second that are read of a client at most while there is no processor time to spare, with something for
+    /// each frame; 0: as many as it sends.
+    pub client_level: u64,
     /// Calls to wait for readiness.
     pub polls: u64,
     /// Calls to read.

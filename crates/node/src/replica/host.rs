@@ -62,8 +62,11 @@ impl Parts {
         let Principal::Replica(me) = options.keyring.me() else {
             return Err(io::Error::other("the keys are not those of a replica"));
         };
-        let mut hub =
-            Hub::new(HubOptions { service: options.service, ..HubOptions::new(options.keyring, options.channel) })?;
+        let mut hub = Hub::new(HubOptions {
+            service: options.service,
+            levels_clients: options.levels_clients,
+            ..HubOptions::new(options.keyring, options.channel)
+        })?;
         hub.listen(options.replica_listener, Port::Replicas)?;
         for (replica, listener) in options.peer_listeners {
             hub.listen(listener, Port::Peer(replica))?;
@@ -494,6 +497,7 @@ mod tests {
             keyring: keyring.clone(),
             channel: Channel::Plain,
             service: ServiceBuild::NONE,
+            levels_clients: false,
             replicas: vec![SocketAddr::from(([127, 0, 0, 1], 1)); 4].into(),
             replica_listener: listener(),
             peer_listeners: Vec::new(),

@@ -17,6 +17,9 @@ pub struct ReplicaOptions {
     pub channel: Channel,
     /// The service and its build. Replicas that run another one are refused.
     pub service: ServiceBuild,
+    /// Whether no client is read at more than a level while there is no processor time to spare: what Aardvark's
+    /// fairness needs.
+    pub levels_clients: bool,
     /// Where every replica listens for replicas, by number.
     pub replicas: Places,
     /// This replica's port for replicas, bound. See [`bind`](super::bind).

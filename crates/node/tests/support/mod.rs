@@ -83,6 +83,7 @@ pub(crate) fn replica_with(
         service: ServiceBuild::NONE,
         keyring,
         channel,
+        levels_clients: false,
         replicas: replicas.to_vec().into(),
         replica_listener,
         peer_listeners: Vec::new(),

@@ -1,18 +1,20 @@
 //! Somebody who attacks the cluster while it is measured. In the processor laboratory the attacker has a control group
 //! of its own, with a replica's share, so that it takes nothing from anybody but by what it sends. In a cluster that is
-//! started to be attacked it is a client of its own as well, so that what its identity may take is not the others'.
+//! started to be attacked it is a client of its own as well, so that what its identity may take is not the others'. And
+//! the others are several there, as a replica is fair among clients and not among one client's connections.
 
 use super::words::name;
 use crate::commands::attack::Kind;
 use crate::commands::demo::cluster::DemoCluster;
 use crate::failure::{Failure, Result};
 use crate::liar::Lie;
-use bezant_core::auth::{Ed25519, Suite};
+use bezant_core::auth::{Ed25519, SecretKey, Suite};
 use bezant_core::ids::IdentityId;
 use bezant_node::config::{ClusterConfig, IdentityEntry};
 use bezant_node::keys;
 use bezant_perf::compare;
 use bezant_perf::figures::Attacked;
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,8 +22,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The replica that lies: the first primary, head and sequencer.
 pub(super) const LIAR: u8 = 0;
 
-/// The file with the attacker's key, beside the cluster's.
-const KEY: &str = "attacker.key";
+/// The attacker's name in the cluster's file.
+const ATTACKER: &str = "attacker";
+/// How many clients are measured in a cluster that is started to be attacked; each has its part of the connections.
+const MEASURED: usize = 10;
 /// How long an attack may last that nobody ends: nothing that is measured takes so long.
 const LASTS_MAX: &str = "86400";
 
@@ -114,20 +118,43 @@ impl Attack {
     }
 }
 
-/// Names a client in the file of a cluster that has not been started: the attacker, with a key of its own.
+/// Names clients in the file of a cluster that has not been started, with a key each: the attacker, and some of those
+/// that are measured.
 pub(super) fn admit(cluster: &Path) -> Result {
-    let failed = |why: String| Failure::failed(format!("the attacker's key: {why}."));
+    let failed = |why: String| Failure::failed(format!("the clients' keys: {why}."));
     let mut config = ClusterConfig::load(cluster).map_err(Failure::usage)?;
-    let secret = keys::generate().map_err(|error| failed(error.to_string()))?;
-    keys::save(&key(cluster), &secret).map_err(|error| failed(error.to_string()))?;
-    let id = IdentityId(config.identities.len() as u32);
-    config.identities.push(IdentityEntry { id, name: "attacker".to_owned(), public_key: Ed25519.public(&secret) });
+    for name in iter::once(ATTACKER.to_owned()).chain(others()) {
+        let secret = keys::generate().map_err(|error| failed(error.to_string()))?;
+        keys::save(&key_of(cluster, &name), &secret).map_err(|error| failed(error.to_string()))?;
+        let id = IdentityId(config.identities.len() as u32);
+        config.identities.push(IdentityEntry { id, name, public_key: Ed25519.public(&secret) });
+    }
     std::fs::write(cluster, config.to_toml()).map_err(|error| failed(error.to_string()))
 }
 
-/// Where the key of that client is.
+/// Those that are measured, besides the one that every cluster has.
+fn others() -> impl Iterator<Item = String> {
+    (2..=MEASURED).map(|number| format!("client-{number}"))
+}
+
+/// Who they are, in a cluster to which they are admitted.
+pub(super) fn measured(config: &ClusterConfig, cluster: &Path) -> Result<Vec<(IdentityId, SecretKey)>> {
+    let who = |name: String| {
+        let entry = config.identities.iter().find(|entry| entry.name == name);
+        let entry = entry.ok_or_else(|| Failure::failed(format!("{name} is not in the cluster's file.")))?;
+        let secret = keys::load(&key_of(cluster, &name)).map_err(|error| Failure::failed(format!("{error}.")))?;
+        Ok((entry.id, secret))
+    };
+    others().map(who).collect()
+}
+
+/// Where the attacker's key is.
 pub(super) fn key(cluster: &Path) -> PathBuf {
-    cluster.with_file_name(KEY)
+    key_of(cluster, ATTACKER)
+}
+
+fn key_of(cluster: &Path, name: &str) -> PathBuf {
+    cluster.with_file_name(format!("{name}.key"))
 }
 
 /// Has a liar be honest again, and says how often it lied.

@@ -360,7 +360,7 @@ impl Bench {
                 return Err(Failure::failed(format!(
                     "it was in no other part than a Backup for long in {seconds} s. Replica 0 is in instance \
                      {instance}, begun because {}, with {} requests executed, in view {}, and {} are pending.",
-                    report["switch_reason"].as_str().unwrap_or("it started"),
+                    report["switch_reason"].as_str().filter(|why| !why.is_empty()).unwrap_or("it started"),
                     report["requests_executed"],
                     report["view"],
                     report["pending_requests"],
@@ -374,8 +374,8 @@ impl Bench {
     /// Load on a cluster that is running, once every connection is made.
     pub(super) fn load(&self, subject: &Subject, file: &Path, key: Option<&Path>, workload: &Workload) -> Result<Load> {
         let config = ClusterConfig::load(file).map_err(Failure::usage)?;
-        let key = key.map_or_else(|| file.with_file_name("client.key"), Path::to_owned);
-        let mut options = files::client_options(&config, &key, subject.clients, subject.outstanding)?;
+        let own = key.map_or_else(|| file.with_file_name("client.key"), Path::to_owned);
+        let mut options = files::client_options(&config, &own, subject.clients, subject.outstanding)?;
         options.bundle_operations_max = subject.bundle;
         if subject.contender.joined {
             if !config.dynamic_clients {
@@ -383,7 +383,9 @@ impl Bench {
             }
             options.identity = None;
         }
-        let load = Load::start(&options, self.load_threads, workload)
+        let are_several = self.has_attacker && key.is_none() && !subject.contender.joined;
+        let others = if are_several { attacker::measured(&config, file)? } else { Vec::new() };
+        let load = Load::start(&options, &others, self.load_threads, workload)
             .map_err(|error| Failure::failed(format!("the load: {error}.")))?;
         self.connect(&load)?;
         Ok(load)

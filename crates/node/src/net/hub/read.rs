@@ -6,6 +6,7 @@ use super::super::link::{LinkId, ReadOutcome, State};
 use super::super::watch::is_for_the_link;
 use super::super::worth::Worth;
 use super::super::{CLIENT_PASS_BYTES_MAX, PASS_BYTES_MAX, PASS_FRAMES_MAX, PASS_MS_MAX};
+use super::level::FRAME_BYTES;
 use super::{CLIENTS, Event, Hub, QUEUES, RATIONED_CLIENTS, RATIONED_REPLICAS, REPLICAS, Visit, class};
 use bytes::Bytes;
 use std::time::{Duration, Instant};
@@ -76,6 +77,11 @@ impl Hub {
 
     /// One frame or one read of the visited link.
     fn advance(&mut self, mut visit: Visit) -> Option<Event> {
+        if !visit.rationed && self.rest_at_level(visit.index) {
+            self.visit = None;
+            self.account(visit.index);
+            return None;
+        }
         let Some(Some(link)) = self.links.get_mut(visit.index as usize) else {
             self.visit = None;
             return None;
@@ -95,6 +101,7 @@ impl Hub {
                 if visit.rationed {
                     self.take_ration(visit.index, 0, 1);
                 } else if client {
+                    self.charge(visit.index, FRAME_BYTES);
                     self.client_frames_left = if is_late { 0 } else { self.client_frames_left.saturating_sub(1) };
                 }
                 self.visit = (visit.frames_left > 0).then_some(visit);
@@ -150,6 +157,7 @@ impl Hub {
                 if visit.rationed {
                     self.take_ration(visit.index, count, 0);
                 } else if client {
+                    self.charge(visit.index, count as u64);
                     self.client_bytes_left = self.client_bytes_left.saturating_sub(count);
                 }
                 self.rest_if_slow(visit.index, count);

@@ -1,6 +1,6 @@
-//! Links that rest: those over which frames come slowly, see [`super::super::pace`], and those in quarantine until
-//! their next ration. Or whoever sends many packets would wake this hub for each, and every pass that it begins ends a
-//! batch of everybody else.
+//! Links that rest: those over which frames come slowly, see [`super::super::pace`], those in quarantine until their
+//! next ration, and those of clients that have had what the level allows ([`super::level`]). Or whoever sends many
+//! packets would wake this hub for each, and every pass that it begins ends a batch of everybody else.
 
 use super::super::RESTING_MAX;
 use super::super::close_reason::CloseReason;
@@ -24,12 +24,15 @@ impl Hub {
         }
     }
 
-    fn leave_alone(&mut self, index: u32, until: Instant) {
-        let Some(link) = self.links[index as usize].as_mut().filter(|link| !link.rests) else { return };
-        if self.resting.len() < RESTING_MAX && self.poll.registry().deregister(&mut link.socket).is_ok() {
+    /// Whether it rests now: there is a bound to how many do.
+    pub(super) fn leave_alone(&mut self, index: u32, until: Instant) -> bool {
+        let Some(link) = self.links[index as usize].as_mut() else { return false };
+        if !link.rests && self.resting.len() < RESTING_MAX && self.poll.registry().deregister(&mut link.socket).is_ok()
+        {
             link.rests = true;
             self.resting.push((until, LinkId { index, generation: link.generation }));
         }
+        link.rests
     }
 
     /// Those whose time has come are listened to again: what has come meanwhile is told at once.
@@ -48,7 +51,10 @@ impl Hub {
             link.rests = false;
             if registry.register(&mut link.socket, Token(id.index as usize), INTEREST).is_err() {
                 self.close(id.index, CloseReason::Failed);
+                continue;
             }
+            // Frames of it may be here already.
+            self.enqueue(id.index);
         }
     }
 }

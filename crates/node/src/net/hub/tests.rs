@@ -1,6 +1,7 @@
 //! Links that die in silence, buffers that are full, and TLS from somebody who does not mean well; over loopback.
 
 mod doors;
+mod fairness;
 mod quarantine;
 
 use super::super::handshake::LinkRefusal;

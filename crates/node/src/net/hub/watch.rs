@@ -22,6 +22,7 @@ impl Hub {
         }
         self.look_at = self.now + LOOK_INTERVAL;
         self.look_at_quarantines();
+        self.look_at_level();
         for index in 0..self.links.len() as u32 {
             match self.links[index as usize].as_mut().map_or(Verdict::Well, |link| verdict(link, self.now)) {
                 Verdict::Well => {}
@@ -51,6 +52,7 @@ fn verdict(link: &mut Link, now: Instant) -> Verdict {
     if link.peer().is_none() {
         return Verdict::Well;
     }
-    let (unread, frame_under_way) = (link.readable || link.queued, link.is_in_a_frame());
+    let unread = link.readable || link.queued || link.input.has_whole();
+    let frame_under_way = link.is_in_a_frame();
     link.watch.judge(now, unread, frame_under_way)
 }

@@ -1,0 +1,259 @@
+//! While a replica is short of processor time, no client is read at more than a level.
+//!
+//! An identity may ask for whatever it likes, in the name of as many of its sessions as it likes, and all of that may
+//! be in order. As long as a replica has time to spare that costs nobody anything. When it has none, what is read of
+//! one client is not read of another, and whoever asks for most is served most. So clients are compared at every look
+//! by what was read of them: bytes, and [`FRAME_BYTES`] for each frame.
+//!
+//! A *level* begins when there is no time to spare and somebody takes twice as much as others that together ask for
+//! more than a trickle ([`QUIET_MIN`]). It begins below what the largest client had, falls by a quarter with every
+//! look at which there is still no time to spare, and grows by an eighth when there is plenty. Everybody is read up to
+//! the level, and whoever asks for less does not notice: max-min fairness. It stays above an eighth of what is read of
+//! all, and above [`LEVEL_MIN`], and is over when nobody was short of it for [`CALM`] looks.
+//!
+//! So a client that floods a replica which others would fill alone is left with an eighth at most. One that loads it
+//! beside others that ask for little keeps what these leave, less the little that is spare then. Nobody is held for
+//! being alone, nor for being one of several that ask for equally much. A client is whoever holds a key: those whom
+//! the cluster file does not name may hold many, and are bounded together elsewhere ([`super::shares`]).
+//!
+//! What is not read fills the system's buffers, and then the other side's: nothing is lost, and replicas that read at
+//! the same level come to the same requests. Bytes and frames stand for time. What a request costs otherwise is not
+//! measured: it is for services to bound.
+
+use super::super::handshake::Peer;
+use bezant_core::ids::Principal;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// What a frame costs besides its bytes, in bytes.
+pub(super) const FRAME_BYTES: u64 = 1 << 10;
+/// What clients that have less than half as much as the largest have together, at least, in a second: some 200 small
+/// requests. Nobody is held for less.
+const QUIET_MIN: u64 = 256 << 10;
+/// The lowest level, in a second.
+const LEVEL_MIN: u64 = 1 << 20;
+/// The part of what is read of all that a level leaves to one.
+const PART_MIN: u64 = 8;
+/// What a client may have at once after it was quiet: of a second the part.
+const BURST: u64 = 16;
+/// Looks at which nobody was short, until a level is over: ten seconds.
+const CALM: u32 = 40;
+/// Clients that are held to a level at a time: each has had more than half of it, which is a sixteenth of all.
+const LOUD_MAX: usize = 2 * PART_MIN as usize;
+
+/// How much of its time a replica has to spare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spare {
+    None,
+    Some,
+    Plenty,
+}
+
+/// What may be read of a client that has more than half of the level.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    /// What was taken too much of is made up for first.
+    left: i64,
+    filled: Instant,
+    /// Whether it had to wait since the last look.
+    short: bool,
+}
+
+impl Bucket {
+    fn fill(&mut self, level: u64, now: Instant) {
+        let micros = now.saturating_duration_since(self.filled).as_micros();
+        let more = u128::from(level) * micros / 1_000_000;
+        // What is less than a byte is not lost.
+        if more > 0 {
+            self.filled = now;
+            self.left = self.left.saturating_add(more as i64).min((level / BURST) as i64);
+        }
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(super) struct Level {
+    /// In a second. `None`: everybody is read up to what a pass has for them.
+    level: Option<u64>,
+    /// At most [`LOUD_MAX`].
+    loud: BTreeMap<Principal, Bucket>,
+    /// Looks at which nobody was short.
+    calm: u32,
+}
+
+fn per_second(count: u64, elapsed: Duration) -> u64 {
+    u64::try_from(u128::from(count) * 1_000_000 / elapsed.as_micros().max(1)).unwrap_or(u64::MAX)
+}
+
+impl Level {
+    /// The level, if there is one.
+    pub(super) const fn get(&self) -> Option<u64> {
+        self.level
+    }
+
+    /// Holds some to a level, as if they had been loud at the last look.
+    #[cfg(test)]
+    pub(super) fn hold_for_test(&mut self, parties: &[Principal], level: u64, now: Instant) {
+        self.level = Some(level);
+        let bucket = Bucket { left: 0, filled: now, short: false };
+        self.loud = parties.iter().map(|party| (*party, bucket)).collect();
+    }
+
+    /// Until when nothing more is read of a client.
+    pub(super) fn wait(&mut self, peer: Peer, now: Instant) -> Option<Instant> {
+        let level = self.level?;
+        let bucket = self.loud.get_mut(&peer.principal())?;
+        bucket.fill(level, now);
+        let missing = u64::try_from(-bucket.left).ok()? + 1;
+        bucket.short = true;
+        Some(now + Duration::from_micros(missing * 1_000_000 / level + 1))
+    }
+
+    /// So much was read of it.
+    pub(super) fn take(&mut self, peer: Peer, cost: u64) {
+        if let Some(bucket) = self.loud.get_mut(&peer.principal()) {
+            bucket.left = bucket.left.saturating_sub_unsigned(cost);
+        }
+    }
+
+    /// Looks at what was read of each client in a time of which so much was spare.
+    pub(super) fn look(&mut self, read: &BTreeMap<Principal, u64>, spare: Spare, elapsed: Duration, now: Instant) {
+        let rates = || read.iter().map(|(party, cost)| (*party, per_second(*cost, elapsed)));
+        let short = self.loud.values_mut().fold(false, |short, bucket| std::mem::take(&mut bucket.short) || short);
+        self.calm = if short { 0 } else { self.calm + 1 };
+        let next = match (self.level, spare) {
+            (None, Spare::None) => crowds(rates().map(|(_, rate)| rate)).map(less),
+            (Some(_), _) if self.calm >= CALM => None,
+            (Some(level), Spare::None) if short => Some(less(level)),
+            (Some(level), Spare::Plenty) if short => Some(level + level / 8),
+            (level, _) => level,
+        };
+        let least = LEVEL_MIN.max(rates().map(|(_, rate)| rate).sum::<u64>() / PART_MIN);
+        self.level = next.map(|level| level.max(least));
+        let Some(level) = self.level else { return self.loud.clear() };
+        let loud = rates().filter(|(_, rate)| *rate > level / 2);
+        let bucket = |party| self.loud.get(&party).copied().unwrap_or(Bucket { left: 0, filled: now, short: false });
+        self.loud = loud.map(|(party, _)| (party, bucket(party))).collect();
+        assert!(self.loud.len() <= LOUD_MAX, "so many cannot have more than a sixteenth of all");
+    }
+}
+
+const fn less(level: u64) -> u64 {
+    level / 4 * 3
+}
+
+/// What the largest has, if it crowds out others that have more than a trickle.
+fn crowds(rates: impl Iterator<Item = u64> + Clone) -> Option<u64> {
+    let most = rates.clone().max()?;
+    let quiet: u64 = rates.filter(|rate| *rate < most / 2).sum();
+    (quiet >= QUIET_MIN && most > LEVEL_MIN).then_some(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bezant_core::ids::{ClientId, IdentityId};
+
+    const LOOK: Duration = Duration::from_millis(250);
+    const MB: u64 = 1 << 20;
+
+    fn peer(identity: u32) -> Peer {
+        Peer::Client { identity: IdentityId(identity), first: 0, sessions: 1 }
+    }
+
+    /// Clients that ask for so much in a second, each by its number, of what a replica can do in a second.
+    struct Load {
+        level: Level,
+        now: Instant,
+        wanted: Vec<u64>,
+        capacity: u64,
+    }
+
+    impl Load {
+        fn new(wanted: &[u64], capacity: u64) -> Self {
+            Self { level: Level::default(), now: Instant::now(), wanted: wanted.to_vec(), capacity }
+        }
+
+        /// Runs until the next look, in steps of 5 ms. What each had in a second.
+        fn look(&mut self) -> Vec<u64> {
+            let steps = 50;
+            let mut had = vec![0; self.wanted.len()];
+            for _ in 0..steps {
+                self.now += LOOK / steps;
+                for (party, had) in (0..).zip(&mut had) {
+                    let wants = self.wanted[party as usize] / 4 / u64::from(steps);
+                    if self.level.wait(peer(party), self.now).is_none() {
+                        *had += wants;
+                        self.level.take(peer(party), wants);
+                    }
+                }
+            }
+            let all = 4 * had.iter().sum::<u64>();
+            let spare = match all {
+                all if all > self.capacity => Spare::None,
+                all if all > self.capacity / 4 * 3 => Spare::Some,
+                _ => Spare::Plenty,
+            };
+            let read = (0..).zip(&had).map(|(party, had)| (peer(party).principal(), *had)).collect();
+            self.level.look(&read, spare, LOOK, self.now);
+            had.iter().map(|had| 4 * had).collect()
+        }
+
+        /// What each has in a second, after so many seconds.
+        fn after(&mut self, seconds: u32) -> Vec<u64> {
+            (0..4 * seconds - 1).for_each(|_| drop(self.look()));
+            self.look()
+        }
+    }
+
+    #[test]
+    fn who_floods_is_left_with_an_eighth_and_the_others_notice_nothing() {
+        let honest = [MB; 10];
+        let mut load = Load::new(&[&honest[..], &[40 * MB]].concat(), 10 * MB);
+        let had = load.after(10);
+        assert!(had[..10].iter().all(|had| had * 100 > MB * 95), "{had:?}");
+        assert!((MB..=2 * MB).contains(&had[10]), "{had:?}");
+    }
+
+    #[test]
+    fn who_asks_for_most_keeps_what_the_others_leave() {
+        let mut load = Load::new(&[40 * MB, MB / 2], 10 * MB);
+        let had: Vec<_> = (0..80).map(|_| load.look()).skip(40).collect();
+        let of = |party: usize| had.iter().map(|had| had[party]).sum::<u64>() / had.len() as u64;
+        assert!(of(0) > 7 * MB && of(0) < 11 * MB, "{} of 10 MB", of(0));
+        assert!(of(1) * 100 > MB / 2 * 95, "{}", of(1));
+    }
+
+    #[test]
+    fn nobody_is_held_who_is_alone_or_one_of_equals_or_beside_a_trickle() {
+        for wanted in [&[40 * MB][..], &[20 * MB, 20 * MB, 15 * MB], &[40 * MB, QUIET_MIN / 2]] {
+            let mut load = Load::new(wanted, 10 * MB);
+            load.after(5);
+            assert_eq!(load.level.get(), None, "{wanted:?}");
+        }
+        let mut load = Load::new(&[20 * MB, MB], 30 * MB);
+        load.after(5);
+        assert_eq!(load.level.get(), None, "there is time to spare");
+    }
+
+    #[test]
+    fn a_level_ends_when_nobody_was_short_of_it() {
+        let mut load = Load::new(&[40 * MB, MB, MB], 10 * MB);
+        load.after(5);
+        assert!(load.level.get().is_some());
+        load.wanted[0] = 0;
+        load.after(11);
+        assert_eq!((load.level.get(), load.level.loud.len()), (None, 0));
+    }
+
+    #[test]
+    fn no_more_are_held_than_can_have_a_sixteenth() {
+        let mut load = Load::new(&[3 * MB; 40], 10 * MB);
+        load.wanted[0] = 40 * MB;
+        load.wanted[1..20].fill(MB / 4);
+        load.after(5);
+        assert!(load.level.get().is_some());
+        assert!(load.level.loud.len() <= LOUD_MAX, "{}", load.level.loud.len());
+    }
+}

@@ -1,0 +1,58 @@
+//! A client that has had what the level allows waits, and loses nothing; over loopback.
+
+use super::super::level::Level;
+use super::*;
+
+/// A frame of a flood.
+const BYTES: usize = 9_000;
+
+#[test]
+fn a_client_is_read_at_the_level_and_loses_nothing() {
+    let (mut server, address) = listening(Channel::Plain, Bounds::default());
+    let mut hubs = [ONE, TWO].map(|identity| client(identity, Channel::Plain));
+    let links = [0, 1].map(|at| {
+        let link = hubs[at].dial(address, ReplicaId(0), who([ONE, TWO][at], 0)).unwrap();
+        run(10, &mut [&mut server, &mut hubs[at]], |events| up(&events[0]).is_some());
+        link
+    });
+    let parties = [ONE, TWO].map(|identity| who(identity, 0).principal());
+    let second = Duration::from_secs(1);
+    let mut level = Level::default();
+    level.hold_for_test(&parties[..1], 1 << 20, Instant::now());
+    server.level = Some(level);
+    server.look_at = Instant::now() + 60 * second;
+    let (mut sent, mut came) = ([0_u32; 2], [0_u32; 2]);
+    let mut turn = |server: &mut Hub, more: bool| {
+        for at in [0, 1] {
+            let room = |hub: &Hub| if at == 0 { hub.pending() < 1 << 17 } else { hub.pending() == 0 };
+            while more && room(&hubs[at]) {
+                hubs[at].send(links[at], Lane::Usual, &vec![at as u8; [BYTES, 100][at]].into(), &[]);
+                sent[at] += 1;
+            }
+            hubs[at].poll(Some(Duration::ZERO)).unwrap();
+            while hubs[at].next_event().is_some() {}
+            hubs[at].flush();
+        }
+        server.poll(Some(Duration::from_millis(1))).unwrap();
+        while let Some(event) = server.next_event() {
+            let Event::Frame(_, _, body) = event else { continue };
+            came[usize::from(body[0])] += 1;
+        }
+        server.flush();
+        (sent, came)
+    };
+    let begin = Instant::now();
+    let mut at_level = [0; 2];
+    while begin.elapsed() < 2 * second {
+        at_level = turn(&mut server, true).1;
+    }
+    let most = (2 << 20) / BYTES as u32 * 5 / 4;
+    assert!((100..most).contains(&at_level[0]), "{at_level:?}, at most {most} of the one that is held");
+    assert!(at_level[1] > 1_000, "{at_level:?}, and the other waits for nobody");
+    server.level = Some(Level::default());
+    let (mut sent, mut came) = turn(&mut server, false);
+    while came != sent {
+        assert!(begin.elapsed() < 20 * second, "{came:?} of {sent:?}");
+        (sent, came) = turn(&mut server, false);
+    }
+}
