@@ -80,7 +80,7 @@ impl FrameBuffer {
 
     /// Whether there is a frame that nobody has taken yet.
     pub(crate) fn has_whole(&self) -> bool {
-        !self.whole.is_empty()
+        !self.whole.is_empty() || end_of_frames(&self.begun) > 0
     }
 
     /// Bytes that the frame which has begun still lacks, as far as its prefix says.

@@ -33,7 +33,7 @@ use super::port::Port;
 use super::tls::{Tls, TlsSettings};
 use super::{CLIENT_BUFFERS_BYTES_MAX, CLIENT_CONNECTIONS_MAX};
 use bezant_core::auth::Keyring;
-use bezant_core::ids::ReplicaId;
+use bezant_core::ids::{Principal, ReplicaId};
 use bezant_core::replicas::REPLICAS_MAX;
 use bytes::Bytes;
 use debt::Debts;
@@ -44,7 +44,8 @@ use rations::Rations;
 pub use rations::{Cause, Quarantine};
 use shares::Shares;
 use spare::Processor;
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -170,7 +171,7 @@ pub struct Hub {
     dirty: Vec<u32>,
     dialling: VecDeque<LinkId>,
     /// Links whose next packets nobody is woken for, and until when.
-    resting: Vec<(Instant, LinkId)>,
+    resting: BinaryHeap<Reverse<(Instant, LinkId)>>,
     /// For what is read next: empty.
     gulp: Vec<u8>,
     /// For what TLS opens.
@@ -181,6 +182,8 @@ pub struct Hub {
     /// `None`: all clients are read up to what a pass has for them.
     level: Option<Level>,
     processor: Processor,
+    /// What was read since the last look over links that are gone since.
+    cost_of_gone: BTreeMap<Principal, u64>,
     /// Frames in both directions, as of the last look.
     frames_before: u64,
     /// When this pass began.
@@ -238,7 +241,7 @@ impl Hub {
             visit: None,
             dirty: Vec::new(),
             dialling: VecDeque::new(),
-            resting: Vec::new(),
+            resting: BinaryHeap::new(),
             gulp: Vec::new(),
             sealed: Vec::new(),
             shares: Shares::default(),
@@ -246,6 +249,7 @@ impl Hub {
             rations: Rations::default(),
             level: options.levels_clients.then(Level::default),
             processor: Processor::default(),
+            cost_of_gone: BTreeMap::new(),
             frames_before: 0,
             now: Instant::now(),
             looked_at: Instant::now(),
@@ -348,6 +352,7 @@ impl Hub {
         let mut link = self.links[index as usize].take()?;
         self.free.push(index);
         *self.metrics.closed.entry(reason.without_details()).or_default() += 1;
+        self.keep_cost(&link);
         if let Some(peer) = link.peer() {
             class(&mut self.metrics, link.is_client_class()).connections -= 1;
             self.shares.leave(peer, link.accounted);

@@ -181,6 +181,11 @@ impl Link {
         self.tls.as_ref().map_or(0, |tls| tls.held())
     }
 
+    /// Whether there may be something of it that nobody has looked at.
+    pub(super) fn is_unread(&self) -> bool {
+        self.readable || self.input.has_whole()
+    }
+
     /// Whether the beginning of a frame is here, and not its end.
     pub(super) fn is_in_a_frame(&self) -> bool {
         self.input.has_begun() || self.sealed() > 0

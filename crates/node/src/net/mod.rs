@@ -105,7 +105,7 @@ pub const ANSWER_MS_MAX: u64 = 4_000;
 pub const REST_MS_MAX: u64 = 2;
 
 /// Links that are left alone at a time.
-pub const RESTING_MAX: usize = 1024;
+pub const RESTING_MAX: usize = 32 << 10;
 
 /// How long a frame that has begun to come is watched, in seconds.
 pub const FRAME_WINDOW_SECONDS: u64 = 10;

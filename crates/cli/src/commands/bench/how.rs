@@ -1,6 +1,6 @@
 //! How a comparison was measured, in words: the command that does it again, and all settings that no table shows.
 
-use super::attacker::LIAR;
+use super::attacker::{LIAR, MEASURED};
 use super::compare::{Arguments, Comparison, LOAD_THREADS, each_has_a_thread};
 use super::share;
 use super::words::name;
@@ -57,6 +57,7 @@ impl Comparison<'_> {
         let cores = share::cores();
         match &self.experiment.kind {
             Kind::Switching(_) | Kind::Groups(_) => {}
+            _ if self.bench.has_attacker => settings += &format!("; {MEASURED} clients with a key and a thread each"),
             _ if each_has_a_thread(self.contenders) => settings += "; each client on a thread of its own",
             _ => settings += &format!("; clients on {load_threads} threads"),
         }

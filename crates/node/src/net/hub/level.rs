@@ -13,12 +13,12 @@
 //!
 //! So a client that floods a replica which others would fill alone is left with an eighth at most. One that loads it
 //! beside others that ask for little keeps what these leave, less the little that is spare then. Nobody is held for
-//! being alone, nor for being one of several that ask for equally much. A client is whoever holds a key: those whom
-//! the cluster file does not name may hold many, and are bounded together elsewhere ([`super::shares`]).
+//! being alone, nor for being one of several that ask for equally much.
 //!
-//! What is not read fills the system's buffers, and then the other side's: nothing is lost, and replicas that read at
-//! the same level come to the same requests. Bytes and frames stand for time. What a request costs otherwise is not
-//! measured: it is for services to bound.
+//! A client is whoever holds a key, over any number of links, which take turns. Who holds several keys has a level for
+//! each: the cluster file says who has one, and a service who may join. Bytes and frames stand for time: what a request
+//! costs besides is for services to bound. And a level is a replica's own. What is not read fills the system's buffers,
+//! and then the other side's, so that nothing is lost; whoever has read less than its primary asks for what it lacks.
 
 use super::super::handshake::Peer;
 use bezant_core::ids::Principal;
@@ -38,8 +38,14 @@ const PART_MIN: u64 = 8;
 const BURST: u64 = 16;
 /// Looks at which nobody was short, until a level is over: ten seconds.
 const CALM: u32 = 40;
-/// Clients that are held to a level at a time: each has had more than half of it, which is a sixteenth of all.
-const LOUD_MAX: usize = 2 * PART_MIN as usize;
+/// For how many looks a client stays loud that had more than half of the level: pauses do not make it another one.
+const LOUD_FOR: u32 = 8;
+/// Clients that are held to a level at a time: at each of so many looks, those that had more than a sixteenth of all.
+const LOUD_MAX: usize = 2 * PART_MIN as usize * LOUD_FOR as usize;
+/// Between two turns of one client's links: of a second the part.
+const TURN: u64 = 64;
+/// How long a link is left alone, at most.
+const REST_MAX: Duration = Duration::from_millis(250);
 
 /// How much of its time a replica has to spare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,19 +61,36 @@ struct Bucket {
     /// What was taken too much of is made up for first.
     left: i64,
     filled: Instant,
+    /// When the next of its links that has to wait has its turn.
+    turn: Instant,
     /// Whether it had to wait since the last look.
     short: bool,
+    /// Looks until it is no longer loud.
+    looks: u32,
 }
 
 impl Bucket {
+    fn new(level: u64, now: Instant) -> Self {
+        Self { left: (level / BURST) as i64, filled: now, turn: now, short: false, looks: LOUD_FOR }
+    }
+
     fn fill(&mut self, level: u64, now: Instant) {
         let micros = now.saturating_duration_since(self.filled).as_micros();
         let more = u128::from(level) * micros / 1_000_000;
-        // What is less than a byte is not lost.
         if more > 0 {
             self.filled = now;
             self.left = self.left.saturating_add(more as i64).min((level / BURST) as i64);
         }
+    }
+
+    /// Links take turns, so that each has one and none wakes the hub for nothing.
+    fn wait(&mut self, level: u64, now: Instant) -> Option<Instant> {
+        self.fill(level, now);
+        let missing = u64::try_from(-self.left).ok()? + level / TURN;
+        self.short = true;
+        let turn = self.turn.max(now + Duration::from_micros(missing * 1_000_000 / level));
+        self.turn = turn + Duration::from_micros(1_000_000 / TURN);
+        Some(turn.min(now + REST_MAX))
     }
 }
 
@@ -96,31 +119,29 @@ impl Level {
     #[cfg(test)]
     pub(super) fn hold_for_test(&mut self, parties: &[Principal], level: u64, now: Instant) {
         self.level = Some(level);
-        let bucket = Bucket { left: 0, filled: now, short: false };
-        self.loud = parties.iter().map(|party| (*party, bucket)).collect();
+        self.loud = parties.iter().map(|party| (*party, Bucket::new(level, now))).collect();
     }
 
-    /// Until when nothing more is read of a client.
+    /// Until when nothing more is read of a link of this client, over which something has come.
     pub(super) fn wait(&mut self, peer: Peer, now: Instant) -> Option<Instant> {
         let level = self.level?;
-        let bucket = self.loud.get_mut(&peer.principal())?;
-        bucket.fill(level, now);
-        let missing = u64::try_from(-bucket.left).ok()? + 1;
-        bucket.short = true;
-        Some(now + Duration::from_micros(missing * 1_000_000 / level + 1))
+        self.loud.get_mut(&peer.principal())?.wait(level, now)
     }
 
-    /// So much was read of it.
+    /// So much was read of it. It owes no more than a second's worth.
     pub(super) fn take(&mut self, peer: Peer, cost: u64) {
-        if let Some(bucket) = self.loud.get_mut(&peer.principal()) {
-            bucket.left = bucket.left.saturating_sub_unsigned(cost);
+        if let (Some(level), Some(bucket)) = (self.level, self.loud.get_mut(&peer.principal())) {
+            bucket.left = bucket.left.saturating_sub_unsigned(cost).max(-(level as i64));
         }
     }
 
     /// Looks at what was read of each client in a time of which so much was spare.
     pub(super) fn look(&mut self, read: &BTreeMap<Principal, u64>, spare: Spare, elapsed: Duration, now: Instant) {
         let rates = || read.iter().map(|(party, cost)| (*party, per_second(*cost, elapsed)));
-        let short = self.loud.values_mut().fold(false, |short, bucket| std::mem::take(&mut bucket.short) || short);
+        let mut short = false;
+        for bucket in self.loud.values_mut() {
+            short |= std::mem::take(&mut bucket.short);
+        }
         self.calm = if short { 0 } else { self.calm + 1 };
         let next = match (self.level, spare) {
             (None, Spare::None) => crowds(rates().map(|(_, rate)| rate)).map(less),
@@ -129,13 +150,20 @@ impl Level {
             (Some(level), Spare::Plenty) if short => Some(level + level / 8),
             (level, _) => level,
         };
+        if self.level.is_none() {
+            self.calm = 0;
+        }
         let least = LEVEL_MIN.max(rates().map(|(_, rate)| rate).sum::<u64>() / PART_MIN);
         self.level = next.map(|level| level.max(least));
         let Some(level) = self.level else { return self.loud.clear() };
-        let loud = rates().filter(|(_, rate)| *rate > level / 2);
-        let bucket = |party| self.loud.get(&party).copied().unwrap_or(Bucket { left: 0, filled: now, short: false });
-        self.loud = loud.map(|(party, _)| (party, bucket(party))).collect();
-        assert!(self.loud.len() <= LOUD_MAX, "so many cannot have more than a sixteenth of all");
+        self.loud.retain(|_, bucket| {
+            bucket.looks -= 1;
+            bucket.looks > 0
+        });
+        for (party, _) in rates().filter(|(_, rate)| *rate > level / 2) {
+            self.loud.entry(party).or_insert_with(|| Bucket::new(level, now)).looks = LOUD_FOR;
+        }
+        assert!(self.loud.len() <= LOUD_MAX, "so many cannot have had more than a sixteenth of all");
     }
 }
 
@@ -153,7 +181,7 @@ fn crowds(rates: impl Iterator<Item = u64> + Clone) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bezant_core::ids::{ClientId, IdentityId};
+    use bezant_core::ids::IdentityId;
 
     const LOOK: Duration = Duration::from_millis(250);
     const MB: u64 = 1 << 20;

@@ -4,6 +4,7 @@ use super::super::close_reason::CloseReason;
 use super::super::{HANDSHAKE_SECONDS_MAX, PASS_BYTES_MAX, PASS_FRAMES_MAX};
 use super::{CLIENTS, FIRST_LISTENER, Hub, REPLICAS, WAKER, prepare};
 use mio::{Events, Token};
+use std::cmp::Reverse;
 use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,7 @@ impl Hub {
     /// If the system's readiness queue fails; there is no going on.
     pub fn poll(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         let now = Instant::now();
+        self.listen_again(now);
         let timeout = self.shortest(timeout, now);
         self.metrics.polls += 1;
         match self.poll.poll(&mut self.ready, timeout) {
@@ -30,7 +32,6 @@ impl Hub {
         }
         self.ready = ready;
         self.now = Instant::now();
-        self.listen_again();
         self.expire(self.now);
         self.check_links();
         for listener in 0..self.listeners.len() {
@@ -60,7 +61,7 @@ impl Hub {
             .chain(look)
             .min()
             .map(|at| at.saturating_duration_since(now) + Duration::from_millis(1));
-        let rested = self.resting.iter().map(|(until, _)| until.saturating_duration_since(now)).min();
+        let rested = self.resting.peek().map(|Reverse((until, _))| until.saturating_duration_since(now));
         let wait = wait.into_iter().chain(rested).chain(self.until_a_ration(now)).min();
         match (timeout, wait) {
             (Some(a), Some(b)) => Some(a.min(b)),

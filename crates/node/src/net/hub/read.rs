@@ -101,7 +101,6 @@ impl Hub {
                 if visit.rationed {
                     self.take_ration(visit.index, 0, 1);
                 } else if client {
-                    self.charge(visit.index, FRAME_BYTES);
                     self.client_frames_left = if is_late { 0 } else { self.client_frames_left.saturating_sub(1) };
                 }
                 self.visit = (visit.frames_left > 0).then_some(visit);
@@ -118,6 +117,9 @@ impl Hub {
                     }
                     Some(peer) => {
                         class(&mut self.metrics, client).frames_in += 1;
+                        if client {
+                            self.charge(visit.index, FRAME_BYTES);
+                        }
                         Some(Event::Frame(id, peer, frame))
                     }
                     None => {

@@ -7,6 +7,7 @@ use super::super::close_reason::CloseReason;
 use super::super::link::{INTEREST, LinkId};
 use super::Hub;
 use mio::Token;
+use std::cmp::Reverse;
 use std::time::Instant;
 
 impl Hub {
@@ -30,20 +31,18 @@ impl Hub {
         if !link.rests && self.resting.len() < RESTING_MAX && self.poll.registry().deregister(&mut link.socket).is_ok()
         {
             link.rests = true;
-            self.resting.push((until, LinkId { index, generation: link.generation }));
+            self.resting.push(Reverse((until, LinkId { index, generation: link.generation })));
         }
         link.rests
     }
 
-    /// Those whose time has come are listened to again: what has come meanwhile is told at once.
-    pub(super) fn listen_again(&mut self) {
-        let mut place = 0;
-        while let Some(&(until, id)) = self.resting.get(place) {
-            if until > self.now {
-                place += 1;
-                continue;
-            }
-            self.resting.swap_remove(place);
+    /// Those whose time has come are listened to again, before it is asked what is ready: what has come meanwhile is
+    /// told at once, and that there is room to write.
+    pub(super) fn listen_again(&mut self, now: Instant) {
+        while let Some(&Reverse((until, id))) = self.resting.peek()
+            && until <= now
+        {
+            self.resting.pop();
             let registry = self.poll.registry();
             let Some(link) = self.links[id.index as usize].as_mut().filter(|it| it.generation == id.generation) else {
                 continue;
@@ -51,10 +50,9 @@ impl Hub {
             link.rests = false;
             if registry.register(&mut link.socket, Token(id.index as usize), INTEREST).is_err() {
                 self.close(id.index, CloseReason::Failed);
-                continue;
+            } else if link.is_unread() {
+                self.enqueue(id.index);
             }
-            // Frames of it may be here already.
-            self.enqueue(id.index);
         }
     }
 }

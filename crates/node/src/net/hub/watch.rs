@@ -52,7 +52,6 @@ fn verdict(link: &mut Link, now: Instant) -> Verdict {
     if link.peer().is_none() {
         return Verdict::Well;
     }
-    let unread = link.readable || link.queued || link.input.has_whole();
-    let frame_under_way = link.is_in_a_frame();
+    let (unread, frame_under_way) = (link.is_unread() || link.queued, link.is_in_a_frame());
     link.watch.judge(now, unread, frame_under_way)
 }

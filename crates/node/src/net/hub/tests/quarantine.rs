@@ -2,6 +2,7 @@
 
 use super::super::super::Worth;
 use super::*;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -177,12 +178,13 @@ fn who_is_in_quarantine_wakes_nobody_for_each_packet() {
             std::thread::sleep(Duration::from_micros(200));
         }
     });
-    let begin = Instant::now();
+    let (begin, came) = (Instant::now(), Cell::new(0));
     let mut pass = || {
         assert!(begin.elapsed() < 60 * SECOND, "not in time");
         server.poll(Some(SECOND)).unwrap();
         while let Some(event) = server.next_event() {
             let Event::Frame(_, peer, body) = event else { continue };
+            came.set(came.get() + 1);
             server.judge(peer, body.len(), Worth::Failed);
         }
         server.flush();
@@ -190,6 +192,7 @@ fn who_is_in_quarantine_wakes_nobody_for_each_packet() {
     };
     while !pass() {}
     let (since, before, mut passes) = (Instant::now(), sent.load(Ordering::SeqCst), 0);
+    came.set(0);
     while sent.load(Ordering::SeqCst) < before + PACKETS {
         assert!(pass(), "it goes on");
         passes += 1;
@@ -197,6 +200,9 @@ fn who_is_in_quarantine_wakes_nobody_for_each_packet() {
     is_over.store(true, Ordering::SeqCst);
     sender.join().unwrap();
     // In each ration's time once for that, once when it is listened to again, and as often for what else there is.
-    let most = since.elapsed().as_millis() / 10 * 4 + 50;
+    let rations = since.elapsed().as_millis() / 10;
+    let most = rations * 4 + 50;
     assert!(passes <= most, "{passes} passes for {PACKETS} packets, where {most} would do");
+    let least = (PACKETS as u128).min(rations * 16) / 4;
+    assert!(came.get() >= least, "{} frames came, of a ration {least} at least", came.get());
 }
