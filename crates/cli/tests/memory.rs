@@ -35,7 +35,7 @@ const LIAR: usize = 0;
 const VICTIM: usize = 1;
 /// Floods of clients, and for how many seconds each comes alone, and with all others.
 const FLOODS: [&str; 6] =
-    ["client-flood", "session-flood", "many-sessions", "withhold-body", "connect-flood", "malformed"];
+    ["client-flood", "session-flood", "many-sessions", "withhold-body", "malformed", "connect-flood"];
 const ALONE: &str = "1";
 const TOGETHER: &str = "3";
 

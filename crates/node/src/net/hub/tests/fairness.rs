@@ -56,3 +56,26 @@ fn a_client_is_read_at_the_level_and_loses_nothing() {
         (sent, came) = turn(&mut server, false);
     }
 }
+
+/// No packet comes any more that would wake anybody.
+#[test]
+fn frames_that_are_here_already_come_when_their_link_has_rested() {
+    let (mut server, address) = listening(Channel::Plain, Bounds::default());
+    let mut hub = client(ONE, Channel::Plain);
+    let link = hub.dial(address, ReplicaId(0), who(ONE, 0)).unwrap();
+    run(10, &mut [&mut server, &mut hub], |events| up(&events[0]).is_some());
+    let mut level = Level::default();
+    level.hold_for_test(&[who(ONE, 0).principal()], 1 << 20, Instant::now());
+    server.level = Some(level);
+    // And nobody asks whether the other side is there.
+    for hub in [&mut server, &mut hub] {
+        hub.look_at = Instant::now() + Duration::from_secs(60);
+    }
+    let frames = 100;
+    (0..frames).for_each(|_| hub.send(link, Lane::Usual, &vec![1; 1_000].into(), &[]));
+    let came = |events: &[Event]| events.iter().filter(|event| matches!(event, Event::Frame(..))).count();
+    let begin = Instant::now();
+    run(10, &mut [&mut server, &mut hub], |events| came(&events[0]) == frames);
+    // A frame counts 1 KiB besides its bytes, and a sixteenth of a second's worth is there at once.
+    assert!(begin.elapsed() > Duration::from_millis(100), "{:?}", begin.elapsed());
+}
