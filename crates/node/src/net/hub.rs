@@ -3,8 +3,9 @@
 //! A pass is one [`Hub::poll`], then [`Hub::next_event`] until it returns `None`, then one [`Hub::flush`]. In a
 //! pass every readable link is visited once, replicas first, each up to its share ([`super::PASS_BYTES_MAX`],
 //! [`super::PASS_FRAMES_MAX`], [`super::PASS_MS_MAX`]); what is left over stays scheduled for the next pass. All
-//! clients together have the share of one replica, and take turns. Last comes whoever is in quarantine, with less
-//! ([`rations`]): the owner says what each frame was worth ([`Hub::judge`]).
+//! clients together have the share of one replica, and take turns; where that is asked for, a client is read up to a
+//! [`level`] while there is no time to spare. Last comes whoever is in quarantine, with less ([`rations`]): the owner
+//! says what each frame was worth ([`Hub::judge`]).
 
 mod accept;
 mod account;
@@ -33,19 +34,18 @@ use super::port::Port;
 use super::tls::{Tls, TlsSettings};
 use super::{CLIENT_BUFFERS_BYTES_MAX, CLIENT_CONNECTIONS_MAX};
 use bezant_core::auth::Keyring;
-use bezant_core::ids::{Principal, ReplicaId};
+use bezant_core::ids::ReplicaId;
 use bezant_core::replicas::REPLICAS_MAX;
 use bytes::Bytes;
 use debt::Debts;
-use level::Level;
+use level::Fairness;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Poll, Token, Waker};
 use rations::Rations;
 pub use rations::{Cause, Quarantine};
 use shares::Shares;
-use spare::Processor;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -180,16 +180,12 @@ pub struct Hub {
     debts: Debts,
     rations: Rations,
     /// `None`: all clients are read up to what a pass has for them.
-    level: Option<Level>,
-    processor: Processor,
-    /// What was read since the last look over links that are gone since.
-    cost_of_gone: BTreeMap<Principal, u64>,
+    fairness: Option<Fairness>,
     /// Frames in both directions, as of the last look.
     frames_before: u64,
     /// When this pass began.
     now: Instant,
-    /// When links were looked at, and when they are again.
-    looked_at: Instant,
+    /// When links are looked at again.
     look_at: Instant,
     metrics: NetMetrics,
 }
@@ -247,12 +243,9 @@ impl Hub {
             shares: Shares::default(),
             debts: Debts::default(),
             rations: Rations::default(),
-            level: options.levels_clients.then(Level::default),
-            processor: Processor::default(),
-            cost_of_gone: BTreeMap::new(),
+            fairness: options.levels_clients.then(Fairness::new),
             frames_before: 0,
             now: Instant::now(),
-            looked_at: Instant::now(),
             look_at: Instant::now(),
             metrics: NetMetrics::default(),
         })
@@ -352,7 +345,6 @@ impl Hub {
         let mut link = self.links[index as usize].take()?;
         self.free.push(index);
         *self.metrics.closed.entry(reason.without_details()).or_default() += 1;
-        self.keep_cost(&link);
         if let Some(peer) = link.peer() {
             class(&mut self.metrics, link.is_client_class()).connections -= 1;
             self.shares.leave(peer, link.accounted);

@@ -83,8 +83,6 @@ pub(super) struct Link {
     pub(super) accounted: usize,
     /// Frames that have come since the last look.
     pub(super) frames: u64,
-    /// What was read of it since then: bytes, and something for each frame.
-    pub(super) cost: u64,
     /// Frames queued for it since then.
     pub(super) frames_out: u64,
     /// Whether the other side is still there.
@@ -125,7 +123,6 @@ impl Link {
             writable: connected,
             accounted: 0,
             frames: 0,
-            cost: 0,
             frames_out: 0,
             watch: Watch::default(),
             pace: Pace::default(),

@@ -104,7 +104,7 @@ pub const ANSWER_MS_MAX: u64 = 4_000;
 /// How long a link over which a frame comes slowly is left alone, at most, in milliseconds.
 pub const REST_MS_MAX: u64 = 2;
 
-/// Links that are left alone at a time.
+/// Links that are left alone at a time: all there may be, and some that are gone, which count until their time is up.
 pub const RESTING_MAX: usize = 32 << 10;
 
 /// How long a frame that has begun to come is watched, in seconds.

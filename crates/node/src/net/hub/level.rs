@@ -21,6 +21,7 @@
 //! and then the other side's, so that nothing is lost; whoever has read less than its primary asks for what it lacks.
 
 use super::super::handshake::Peer;
+use super::spare::{Processor, Spare};
 use bezant_core::ids::Principal;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -46,14 +47,6 @@ const LOUD_MAX: usize = 2 * PART_MIN as usize * LOUD_FOR as usize;
 const TURN: u64 = 64;
 /// How long a link is left alone, at most.
 const REST_MAX: Duration = Duration::from_millis(250);
-
-/// How much of its time a replica has to spare.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Spare {
-    None,
-    Some,
-    Plenty,
-}
 
 /// What may be read of a client that has more than half of the level.
 #[derive(Clone, Copy, Debug)]
@@ -176,6 +169,23 @@ fn crowds(rates: impl Iterator<Item = u64> + Clone) -> Option<u64> {
     let most = rates.clone().max()?;
     let quiet: u64 = rates.filter(|rate| *rate < most / 2).sum();
     (quiet >= QUIET_MIN && most > LEVEL_MIN).then_some(most)
+}
+
+/// What a hub needs to read clients at a level.
+#[derive(Debug)]
+pub(super) struct Fairness {
+    pub(super) level: Level,
+    pub(super) processor: Processor,
+    /// What was read of each client since the last look.
+    pub(super) read: BTreeMap<Principal, u64>,
+    pub(super) looked_at: Instant,
+}
+
+impl Fairness {
+    pub(super) fn new() -> Self {
+        let (level, processor, read) = Default::default();
+        Self { level, processor, read, looked_at: Instant::now() }
+    }
 }
 
 #[cfg(test)]

@@ -3,12 +3,19 @@
 //! A thread that is ready to run and waits for a processor has none to spare, whether others run on that processor or a
 //! quota is used up. How long it waits for something to do would not tell: while it is held back it cannot wait.
 
-use super::level::Spare;
 use std::fs;
 use std::time::Duration;
 
 /// What the scheduler counts of the calling thread.
 const COUNTED: &str = "/proc/thread-self/schedstat";
+
+/// How much of its time a replica has to spare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spare {
+    None,
+    Some,
+    Plenty,
+}
 
 /// For how long a thread has run, and for how long it was ready to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +30,7 @@ impl Counted {
         Some(Self { ran: words.next()?.ok()?, waited: words.next()?.ok()? })
     }
 
+    /// None is left to whoever wanted nine tenths of the time, or half of it, and waited longer than it ran.
     fn spare(self, elapsed: Duration) -> Spare {
         let wanted = self.ran + self.waited;
         if wanted >= elapsed * 9 / 10 || wanted >= elapsed / 2 && self.waited >= self.ran {

@@ -77,6 +77,13 @@ fn run(seconds: u64, hubs: &mut [&mut Hub], mut done: impl FnMut(&[Vec<Event>]) 
     }
 }
 
+/// A link to the server, which knows it.
+fn linked(server: &mut Hub, hub: &mut Hub, address: SocketAddr, who: Peer) -> LinkId {
+    let link = hub.dial(address, ReplicaId(0), who).unwrap();
+    run(10, &mut [server, hub], |events| up(&events[0]).is_some());
+    link
+}
+
 fn up(events: &[Event]) -> Option<LinkId> {
     events.iter().find_map(|event| if let Event::Up(link, _) = event { Some(*link) } else { None })
 }

@@ -1,26 +1,26 @@
 //! A client that has had what the level allows waits, and loses nothing; over loopback.
 
-use super::super::level::Level;
+use super::super::level::Fairness;
 use super::*;
 
 /// A frame of a flood.
 const BYTES: usize = 9_000;
 
+/// Reads the first client at a level of 1 MiB a second, and looks no more.
+fn hold_one(server: &mut Hub) {
+    let mut fairness = Fairness::new();
+    fairness.level.hold_for_test(&[who(ONE, 0).principal()], 1 << 20, Instant::now());
+    server.fairness = Some(fairness);
+    server.look_at = Instant::now() + Duration::from_secs(60);
+}
+
 #[test]
 fn a_client_is_read_at_the_level_and_loses_nothing() {
     let (mut server, address) = listening(Channel::Plain, Bounds::default());
     let mut hubs = [ONE, TWO].map(|identity| client(identity, Channel::Plain));
-    let links = [0, 1].map(|at| {
-        let link = hubs[at].dial(address, ReplicaId(0), who([ONE, TWO][at], 0)).unwrap();
-        run(10, &mut [&mut server, &mut hubs[at]], |events| up(&events[0]).is_some());
-        link
-    });
-    let parties = [ONE, TWO].map(|identity| who(identity, 0).principal());
+    let links = [0, 1].map(|at| linked(&mut server, &mut hubs[at], address, who([ONE, TWO][at], 0)));
     let second = Duration::from_secs(1);
-    let mut level = Level::default();
-    level.hold_for_test(&parties[..1], 1 << 20, Instant::now());
-    server.level = Some(level);
-    server.look_at = Instant::now() + 60 * second;
+    hold_one(&mut server);
     let (mut sent, mut came) = ([0_u32; 2], [0_u32; 2]);
     let mut turn = |server: &mut Hub, more: bool| {
         for at in [0, 1] {
@@ -49,7 +49,7 @@ fn a_client_is_read_at_the_level_and_loses_nothing() {
     let most = (2 << 20) / BYTES as u32 * 5 / 4;
     assert!((100..most).contains(&at_level[0]), "{at_level:?}, at most {most} of the one that is held");
     assert!(at_level[1] > 1_000, "{at_level:?}, and the other waits for nobody");
-    server.level = Some(Level::default());
+    server.fairness = None;
     let (mut sent, mut came) = turn(&mut server, false);
     while came != sent {
         assert!(begin.elapsed() < 20 * second, "{came:?} of {sent:?}");
@@ -62,15 +62,10 @@ fn a_client_is_read_at_the_level_and_loses_nothing() {
 fn frames_that_are_here_already_come_when_their_link_has_rested() {
     let (mut server, address) = listening(Channel::Plain, Bounds::default());
     let mut hub = client(ONE, Channel::Plain);
-    let link = hub.dial(address, ReplicaId(0), who(ONE, 0)).unwrap();
-    run(10, &mut [&mut server, &mut hub], |events| up(&events[0]).is_some());
-    let mut level = Level::default();
-    level.hold_for_test(&[who(ONE, 0).principal()], 1 << 20, Instant::now());
-    server.level = Some(level);
+    let link = linked(&mut server, &mut hub, address, who(ONE, 0));
+    hold_one(&mut server);
     // And nobody asks whether the other side is there.
-    for hub in [&mut server, &mut hub] {
-        hub.look_at = Instant::now() + Duration::from_secs(60);
-    }
+    hub.look_at = server.look_at;
     let frames = 100;
     (0..frames).for_each(|_| hub.send(link, Lane::Usual, &vec![1; 1_000].into(), &[]));
     let came = |events: &[Event]| events.iter().filter(|event| matches!(event, Event::Frame(..))).count();

@@ -59,8 +59,7 @@ fn replicas() -> (Hub, [(Hub, LinkId); 2]) {
     let address = server.listen(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(), Port::Replicas).unwrap();
     let others = [1, 2].map(|id| {
         let mut hub = replica(id, Channel::Plain, Bounds::default());
-        let link = hub.dial(address, ReplicaId(0), Peer::Replica(ReplicaId(id))).unwrap();
-        run(10, &mut [&mut server, &mut hub], |events| up(&events[0]).is_some());
+        let link = linked(&mut server, &mut hub, address, Peer::Replica(ReplicaId(id)));
         (hub, link)
     });
     (server, others)
@@ -98,8 +97,7 @@ fn a_client_whose_macs_fail_is_read_after_the_others() {
     let (mut server, address) = listening(Channel::Plain, Bounds::default());
     let [(mut honest, first), (mut liar, second)] = [ONE, TWO].map(|identity| {
         let mut hub = client(identity, Channel::Plain);
-        let link = hub.dial(address, ReplicaId(0), who(identity, 0)).unwrap();
-        run(10, &mut [&mut server, &mut hub], |events| up(&events[0]).is_some());
+        let link = linked(&mut server, &mut hub, address, who(identity, 0));
         (hub, link)
     });
     let (came, sent) = flooded(&mut server, [(&mut honest, first), (&mut liar, second)], &[0; 9_000], Worth::Failed);
@@ -118,8 +116,7 @@ fn a_client_that_nobody_knows_has_its_turn_while_others_flood() {
     let (mut server, address) = listening(Channel::Plain, Bounds::default());
     let dial = |server: &mut Hub, number| {
         let (mut hub, peer) = stranger(number);
-        let link = hub.dial(address, ReplicaId(0), peer).unwrap();
-        run(10, &mut [server, &mut hub], |events| up(&events[0]).is_some());
+        let link = linked(server, &mut hub, address, peer);
         (hub, link)
     };
     // Each costs all clients together no more than it takes until it is in quarantine itself.
@@ -164,8 +161,7 @@ const PACKETS: usize = 2_000;
 fn who_is_in_quarantine_wakes_nobody_for_each_packet() {
     let (mut server, address) = listening(Channel::Plain, Bounds::default());
     let mut liar = client(ONE, Channel::Plain);
-    let link = liar.dial(address, ReplicaId(0), who(ONE, 0)).unwrap();
-    run(10, &mut [&mut server, &mut liar], |events| up(&events[0]).is_some());
+    let link = linked(&mut server, &mut liar, address, who(ONE, 0));
     let (sent, is_over) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let (count, is_enough) = (Arc::clone(&sent), Arc::clone(&is_over));
     let sender = std::thread::spawn(move || {
