@@ -9,31 +9,41 @@ use crate::registry::Message;
 use crate::switching::{Feedback, Switch, SwitchMessage};
 use crate::time::{Duration, Instant};
 
-/// Answers after which a machine says how much has waited.
-const ANSWERS: u32 = 5;
-
-/// How soon a machine says that something has waited, as a part of a status interval.
+/// How soon a machine says that something has begun to wait, or waits for longer than usual, as a part of a status
+/// interval.
 const INTERVAL_PARTS: u64 = 10;
 
-/// How often it does so at most, as a part of that.
+/// How often it does so at most, as a part of that: when as many requests wait as it is one of.
 const PAUSE_PARTS: u64 = 2;
+
+/// So many requests that wait, of one machine or of several, are told of once in a pause.
+const WAITING: u64 = 128;
+
+/// How often it says so at least while something waits, in pauses: a replica forgets who is silent for longer.
+const PAUSES_MAX: u64 = 10;
+
+/// For how many times as long as was usual of late nothing begins or ends where something is wrong.
+const QUIET_GAPS: u64 = 2;
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Reporter {
     machine: ClientId,
-    /// How long after the last time something is said in any case, and no sooner than when.
+    /// How long after a change of note something is said.
     interval: Duration,
     pause: Duration,
-    /// Since when it is to be told; and whether what was said last is that something waits.
+    /// Since when it is to be told, and what was said last: how many waited, in thousandths.
     since: Instant,
-    told: bool,
+    told: u32,
     /// How many wait, since when that is so, and how many microseconds requests had waited together before.
     waiting: u32,
     at: Instant,
     waited: u64,
-    /// Requests that have ended.
-    ended: u32,
+    /// When a request last began or ended; the longest time from one such change to the next since the last time that
+    /// something was said, and before that.
+    changed: Instant,
+    longest: Duration,
+    gap: Duration,
 }
 
 impl Client {
@@ -52,25 +62,29 @@ impl Reporter {
             interval,
             pause: Duration(interval.0 / PAUSE_PARTS),
             since: Instant(0),
-            told: false,
+            told: 0,
             waiting: 0,
             at: Instant(0),
             waited: 0,
-            ended: 0,
+            changed: Instant(0),
+            longest: Duration(0),
+            gap: Duration(0),
         })
     }
 
     /// A session begins to wait for an answer, or does so no longer.
     pub fn waits(&mut self, now: Instant, begins: bool) {
-        if begins && !self.has_news() {
+        if self.has_news() {
+            self.longest = self.longest.max(now - self.changed);
+        } else if begins {
             self.since = now;
         }
         self.pass(now);
+        self.changed = now;
         if begins {
             self.waiting = self.waiting.saturating_add(1);
         } else {
             self.waiting = self.waiting.saturating_sub(1);
-            self.ended = self.ended.saturating_add(1);
         }
     }
 
@@ -80,13 +94,22 @@ impl Reporter {
     }
 
     const fn has_news(&self) -> bool {
-        self.told || self.waiting > 0 || self.waited > 0
+        self.told > 0 || self.waiting > 0 || self.waited > 0
     }
 
     /// When there is something to say, if nothing happens until then.
     pub fn next(&self) -> Option<Instant> {
-        let span = if self.ended >= ANSWERS { self.pause } else { self.interval };
-        self.has_news().then_some(self.since + span)
+        if !self.has_news() {
+            return None;
+        }
+        if self.told == 0 {
+            return Some(self.since + self.interval);
+        }
+        let waiting = u64::from(self.waiting).max(u64::from(self.told) / 1_000).max(1);
+        let pauses = (WAITING / waiting).clamp(1, PAUSES_MAX);
+        let pace = Duration(self.pause.0.saturating_mul(pauses));
+        let quiet = self.interval.max(Duration(self.gap.0.saturating_mul(QUIET_GAPS)));
+        Some((self.since + pace).min((self.changed + quiet).max(self.since + self.interval)))
     }
 
     /// What is to be said to all replicas now, if anything. These are the machine's sessions.
@@ -107,7 +130,10 @@ impl Reporter {
                 oldest = Some(oldest.map_or(this, |other| this.min(other)));
             }
         }
-        (self.since, self.told, self.waited, self.ended) = (now, load > 0, 0, 0);
+        if self.longest > Duration(0) {
+            self.gap = core::mem::replace(&mut self.longest, Duration(0));
+        }
+        (self.since, self.told, self.waited) = (now, load, 0);
         let oldest = oldest.map(|(_, session, timestamp)| (session, timestamp));
         let feedback = Feedback { machine: self.machine, load, oldest };
         Some(Switch { instance, message: SwitchMessage::Feedback(feedback) }.into())
@@ -145,24 +171,42 @@ mod tests {
         }
     }
 
+    /// So many sessions ask again as soon as they have an answer, two milliseconds after they asked. What is said of
+    /// that, and when, in milliseconds.
+    fn busy(reporter: &mut Reporter, sessions: u32, begins: Instant, milliseconds: u64) -> Vec<(u64, u32)> {
+        let mut said = Vec::new();
+        for passed in (2..=milliseconds).step_by(2) {
+            let now = begins + Duration::from_millis(passed);
+            (0..sessions).for_each(|_| reporter.waits(now, false));
+            said.extend(load(reporter.say(now, [])).map(|load| (passed, load)));
+            (0..sessions).for_each(|_| reporter.waits(now, true));
+        }
+        said
+    }
+
     #[test]
     fn what_is_said_is_the_mean_since_the_last_time() {
         let mut reporter = reporter();
         assert_eq!((reporter.next(), load(reporter.say(Instant(9), []))), (None, None));
         let begins = Instant(1_000_000);
-        // Four sessions ask again as soon as they have an answer, two milliseconds after they asked.
         (0..4).for_each(|_| reporter.waits(begins, true));
-        let mut said = Vec::new();
-        for round in 1..=10 {
-            let now = begins + Duration(round * 2_000);
-            (0..4).for_each(|_| reporter.waits(now, false));
-            said.extend(load(reporter.say(now, [])));
-            (0..4).for_each(|_| reporter.waits(now, true));
-        }
-        assert_eq!(said, [4_000, 4_000], "every ten milliseconds, and all that time");
-        let silent = begins + Duration(20_000 + 20_000);
-        assert_eq!(reporter.next(), Some(silent));
+        assert_eq!(busy(&mut reporter, 4, begins, 220), [(20, 4_000), (120, 4_000), (220, 4_000)]);
+        let silent = begins + Duration::from_millis(220 + 20);
+        assert_eq!(reporter.next(), Some(silent), "that is more than twice as long as from answer to answer");
         assert_eq!(load(reporter.say(silent, [])), Some(4_000), "they wait");
+        assert_eq!(reporter.next(), Some(silent + Duration::from_millis(20)), "and still do");
+    }
+
+    #[test]
+    fn who_waits_for_much_says_so_more_often() {
+        for (sessions, every) in [(400, 10), (64, 20), (32, 40), (1, 100)] {
+            let mut reporter = reporter();
+            let begins = Instant(1_000_000);
+            (0..sessions).for_each(|_| reporter.waits(begins, true));
+            let said = busy(&mut reporter, sessions, begins, 20 + 3 * every);
+            let times: Vec<u64> = said.into_iter().map(|(at, _)| at).collect();
+            assert_eq!(times, [20, 20 + every, 20 + 2 * every, 20 + 3 * every], "{sessions} sessions");
+        }
     }
 
     #[test]
@@ -170,12 +214,14 @@ mod tests {
         let mut reporter = reporter();
         let begins = Instant(1_000_000);
         reporter.waits(begins, true);
-        reporter.waits(begins + Duration(2_000), false);
-        let end = begins + Duration(20_000);
+        let answered = begins + Duration(2_000);
+        reporter.waits(answered, false);
+        let end = begins + Duration::from_millis(20);
         assert_eq!(reporter.next(), Some(end));
         assert_eq!(load(reporter.say(end, [])), Some(100));
-        let end = end + Duration(20_000);
-        assert_eq!((reporter.next(), load(reporter.say(end, []))), (Some(end), Some(0)));
-        assert_eq!((reporter.next(), load(reporter.end())), (None, None));
+        let end = end + Duration::from_millis(20);
+        assert_eq!(reporter.next(), Some(end), "it does not usually do nothing for so long");
+        assert_eq!((load(reporter.say(end, [])), reporter.next()), (Some(0), None));
+        assert_eq!(load(reporter.end()), None);
     }
 }

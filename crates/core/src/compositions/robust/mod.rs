@@ -10,8 +10,10 @@
 //!
 //! # Steps
 //! * Robust 1. *Feedback.* A client machine tells all replicas how many requests of all its sessions have waited, on
-//!   average since it last said so, and which of them has waited longest: after every five answers, but no more than
-//!   twenty times in a status interval; and after a tenth of one in which something waited, or was said to.
+//!   average since it last said so, and which of them has waited longest. It begins a tenth of a status interval after
+//!   something began to wait. If 128 requests wait it says so again after a twentieth of one; if fewer do, in inverse
+//!   proportion later, but after half of one at the latest. Where nothing has begun or ended for twice as long as is
+//!   usual there it says so every tenth.
 //! * Robust 2. *Load.* So a replica knows how many requests wait, wherever they wait. Who has said nothing for three
 //!   looks does not count.
 //! * Robust 3. *What a Backup does.* Four times in a status interval a replica looks at how much has been done. Of each
@@ -74,8 +76,8 @@
 //!   may also come before the request that it names, which is long, or takes another way.
 //!
 //! # Cost
-//! For five requests of a machine at most n messages of some forty bytes; from a machine that asks less often, n in a
-//! tenth of a status interval.
+//! In a status interval 20n messages of some forty bytes for each 128 requests that wait, on however many machines; and
+//! from each machine for which something waits 2n at least, or 10n while none of it gets on.
 
 mod machines;
 mod worth;
