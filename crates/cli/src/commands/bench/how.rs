@@ -58,7 +58,9 @@ impl Comparison<'_> {
         match &self.experiment.kind {
             Kind::Switching(_) | Kind::Groups(_) => {}
             _ if each_has_a_thread(self.contenders) => settings += "; each client on a thread of its own",
-            _ if self.bench.has_attacker => settings += &format!("; {MEASURED} clients with a key and a thread each"),
+            _ if self.bench.has_attacker => {
+                settings += &format!("; up to {MEASURED} clients with a key and a thread each")
+            }
             _ => settings += &format!("; clients on {load_threads} threads"),
         }
         let durability = if self.names_durability() { "durability as named" } else { &durability };

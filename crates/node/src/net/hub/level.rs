@@ -9,11 +9,12 @@
 //! more than a trickle ([`QUIET_MIN`]). It begins below what the largest client had, falls by a quarter with every
 //! look at which there is still no time to spare, and grows by an eighth when there is plenty. Everybody is read up to
 //! the level, and whoever asks for less does not notice: max-min fairness. It stays above an eighth of what is read of
-//! all, and above [`LEVEL_MIN`], and is over when nobody was short of it for [`CALM`] looks.
+//! all, or half more than the mean where more than twelve ask for about equally much; and above [`LEVEL_MIN`]. It is
+//! over when nobody was short of it for [`CALM`] looks.
 //!
-//! So a client that floods a replica which others would fill alone is left with an eighth at most. One that loads it
-//! beside others that ask for little keeps what these leave, less the little that is spare then. Nobody is held for
-//! being alone, nor for being one of several that ask for equally much.
+//! So a client that floods a replica which others would fill alone is left with an eighth at most, and beside many with
+//! less. One that loads it beside others that ask for little keeps what these leave, less the little that is spare
+//! then. Nobody is held for being alone, nor for being one of several that ask for equally much.
 //!
 //! A client is whoever holds a key, over any number of links, which take turns. Who holds several keys has a level for
 //! each: the cluster file says who has one, and a service who may join. Bytes and frames stand for time: what a request
@@ -31,18 +32,20 @@ pub(super) const FRAME_BYTES: u64 = 1 << 10;
 /// What clients that have less than half as much as the largest have together, at least, in a second: some 200 small
 /// requests. Nobody is held for less.
 const QUIET_MIN: u64 = 256 << 10;
-/// The lowest level, in a second.
-const LEVEL_MIN: u64 = 1 << 20;
-/// The part of what is read of all that a level leaves to one.
-const PART_MIN: u64 = 8;
+/// The lowest level, in a second: some 500 small requests.
+const LEVEL_MIN: u64 = 512 << 10;
+/// The part of what is read of all that a level leaves to one beside few others, and beside however many.
+const PART_OF_FEW: u64 = 8;
+const PART_OF_MANY: u64 = 64;
 /// What a client may have at once after it was quiet: of a second the part.
 const BURST: u64 = 16;
 /// Looks at which nobody was short, until a level is over: ten seconds.
 const CALM: u32 = 40;
 /// For how many looks a client stays loud that had more than half of the level: pauses do not make it another one.
 const LOUD_FOR: u32 = 8;
-/// Clients that are held to a level at a time: at each of so many looks, those that had more than a sixteenth of all.
-const LOUD_MAX: usize = 2 * PART_MIN as usize * LOUD_FOR as usize;
+/// Clients that are held to a level at a time: at each of so many looks, those that had more than half of the least
+/// part.
+const LOUD_MAX: usize = 2 * PART_OF_MANY as usize * LOUD_FOR as usize;
 /// Between two turns of one client's links: of a second the part.
 const TURN: u64 = 64;
 /// How long a link is left alone, at most.
@@ -146,8 +149,7 @@ impl Level {
         if self.level.is_none() {
             self.calm = 0;
         }
-        let least = LEVEL_MIN.max(rates().map(|(_, rate)| rate).sum::<u64>() / PART_MIN);
-        self.level = next.map(|level| level.max(least));
+        self.level = next.map(|level| level.max(least(rates().map(|(_, rate)| rate))));
         let Some(level) = self.level else { return self.loud.clear() };
         self.loud.retain(|_, bucket| {
             bucket.looks -= 1;
@@ -156,12 +158,22 @@ impl Level {
         for (party, _) in rates().filter(|(_, rate)| *rate > level / 2) {
             self.loud.entry(party).or_insert_with(|| Bucket::new(level, now)).looks = LOUD_FOR;
         }
-        assert!(self.loud.len() <= LOUD_MAX, "so many cannot have had more than a sixteenth of all");
+        assert!(self.loud.len() <= LOUD_MAX, "so many cannot have had so much of all");
     }
 }
 
 const fn less(level: u64) -> u64 {
     level / 4 * 3
+}
+
+/// How low a level may be where so much is read of each.
+fn least(rates: impl Iterator<Item = u64>) -> u64 {
+    let (all, squares) =
+        rates.fold((0_u64, 0_u128), |(all, squares), rate| (all + rate, squares + u128::from(rate).pow(2)));
+    // As many as would have so much of it if all who have something had the same.
+    let equals = u128::from(all).pow(2) / squares.max(1);
+    let part = u64::try_from(equals * 2 / 3).unwrap_or(u64::MAX).clamp(PART_OF_FEW, PART_OF_MANY);
+    LEVEL_MIN.max(all / part)
 }
 
 /// What the largest has, if it crowds out others that have more than a trickle.
@@ -255,6 +267,15 @@ mod tests {
     }
 
     #[test]
+    fn who_floods_beside_many_is_left_with_half_more_than_they_have() {
+        let honest = [MB; 40];
+        let mut load = Load::new(&[&honest[..], &[40 * MB]].concat(), 40 * MB);
+        let had = load.after(10);
+        assert!(had[..40].iter().all(|had| had * 100 > MB * 95), "{had:?}");
+        assert!((MB..=5 * MB / 2).contains(&had[40]), "{had:?}");
+    }
+
+    #[test]
     fn who_asks_for_most_keeps_what_the_others_leave() {
         let mut load = Load::new(&[40 * MB, MB / 2], 10 * MB);
         let had: Vec<_> = (0..80).map(|_| load.look()).skip(40).collect();
@@ -286,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_are_held_than_can_have_a_sixteenth() {
+    fn no_more_are_held_than_there_is_room_for() {
         let mut load = Load::new(&[3 * MB; 40], 10 * MB);
         load.wanted[0] = 40 * MB;
         load.wanted[1..20].fill(MB / 4);
