@@ -214,8 +214,7 @@ mod tests {
         let mut reporter = reporter();
         let begins = Instant(1_000_000);
         reporter.waits(begins, true);
-        let answered = begins + Duration(2_000);
-        reporter.waits(answered, false);
+        reporter.waits(begins + Duration(2_000), false);
         let end = begins + Duration::from_millis(20);
         assert_eq!(reporter.next(), Some(end));
         assert_eq!(load(reporter.say(end, [])), Some(100));

@@ -25,7 +25,7 @@ pub(super) const LIAR: u8 = 0;
 /// The attacker's name in the cluster's file.
 const ATTACKER: &str = "attacker";
 /// How many clients are measured in a cluster that is started to be attacked; each has its part of the connections. An
-/// attacker is one of them, with what is his by right: among ten that would be a tenth of all that is done.
+/// attacker has by right what a client has: beside ten of them, an eleventh of all that is done.
 pub(super) const MEASURED: usize = 40;
 /// How long an attack may last that nobody ends: nothing that is measured takes so long.
 const LASTS_MAX: &str = "86400";

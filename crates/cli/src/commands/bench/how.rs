@@ -59,7 +59,7 @@ impl Comparison<'_> {
             Kind::Switching(_) | Kind::Groups(_) => {}
             _ if each_has_a_thread(self.contenders) => settings += "; each client on a thread of its own",
             _ if self.bench.has_attacker => {
-                settings += &format!("; up to {MEASURED} clients with a key and a thread each")
+                settings += &format!("; up to {MEASURED} clients with a key and a thread each");
             }
             _ => settings += &format!("; clients on {load_threads} threads"),
         }
