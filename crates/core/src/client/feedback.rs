@@ -19,11 +19,15 @@ const PAUSE_PARTS: u64 = 2;
 /// So many requests that wait, of one machine or of several, are told of once in a pause.
 const WAITING: u64 = 128;
 
-/// How often it says so at least while something waits, in pauses: a replica forgets who is silent for longer.
-const PAUSES_MAX: u64 = 10;
+/// How often it says so at least while something waits, in pauses: twice in the time after which a replica forgets who
+/// is silent, so that one word may be lost.
+const PAUSES_MAX: u64 = 7;
 
-/// For how many times as long as was usual of late nothing begins or ends where something is wrong.
+/// For how many times as long as was usual of late nothing ends where something is wrong.
 const QUIET_GAPS: u64 = 2;
+
+/// And for how many intervals, however long was usual: it may have been wrong before as well.
+const QUIET_INTERVALS_MAX: u64 = 2;
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
@@ -39,9 +43,9 @@ pub struct Reporter {
     waiting: u32,
     at: Instant,
     waited: u64,
-    /// When a request last began or ended; the longest time from one such change to the next since the last time that
-    /// something was said, and before that.
-    changed: Instant,
+    /// When a request last ended, or began where none waited; the longest time from then until one ended, since the
+    /// last time that something was said, and before that.
+    quiet_since: Instant,
     longest: Duration,
     gap: Duration,
 }
@@ -66,7 +70,7 @@ impl Reporter {
             waiting: 0,
             at: Instant(0),
             waited: 0,
-            changed: Instant(0),
+            quiet_since: Instant(0),
             longest: Duration(0),
             gap: Duration(0),
         })
@@ -74,16 +78,19 @@ impl Reporter {
 
     /// A session begins to wait for an answer, or does so no longer.
     pub fn waits(&mut self, now: Instant, begins: bool) {
-        if self.has_news() {
-            self.longest = self.longest.max(now - self.changed);
-        } else if begins {
+        if begins && !self.has_news() {
             self.since = now;
         }
         self.pass(now);
-        self.changed = now;
         if begins {
+            // That others begin as well is no progress.
+            if self.waiting == 0 {
+                self.quiet_since = now;
+            }
             self.waiting = self.waiting.saturating_add(1);
         } else {
+            self.longest = self.longest.max(now - self.quiet_since);
+            self.quiet_since = now;
             self.waiting = self.waiting.saturating_sub(1);
         }
     }
@@ -106,10 +113,14 @@ impl Reporter {
             return Some(self.since + self.interval);
         }
         let waiting = u64::from(self.waiting).max(u64::from(self.told) / 1_000).max(1);
-        let pauses = (WAITING / waiting).clamp(1, PAUSES_MAX);
-        let pace = Duration(self.pause.0.saturating_mul(pauses));
-        let quiet = self.interval.max(Duration(self.gap.0.saturating_mul(QUIET_GAPS)));
-        Some((self.since + pace).min((self.changed + quiet).max(self.since + self.interval)))
+        let pace = self.pause.0.saturating_mul(WAITING) / waiting;
+        let paced = self.since + Duration(pace.clamp(self.pause.0, self.pause.0.saturating_mul(PAUSES_MAX)));
+        if self.waiting == 0 {
+            return Some(paced);
+        }
+        let quiet = self.gap.0.saturating_mul(QUIET_GAPS).max(self.interval.0);
+        let quiet = Duration(quiet.min(self.interval.0.saturating_mul(QUIET_INTERVALS_MAX)));
+        Some(paced.min((self.quiet_since + quiet).max(self.since + self.interval)))
     }
 
     /// What is to be said to all replicas now, if anything. These are the machine's sessions.
@@ -124,8 +135,8 @@ impl Reporter {
         for session in sessions {
             let (believed, asked) = session.standing();
             instance = instance.max(believed);
-            // What was asked since is under way.
-            if let Some((timestamp, at)) = asked.filter(|(_, at)| *at <= self.since && load > 0) {
+            // What was asked later is under way.
+            if let Some((timestamp, at)) = asked.filter(|(_, at)| *at + self.interval <= now && load > 0) {
                 let this = (at, session.id().session, timestamp);
                 oldest = Some(oldest.map_or(this, |other| this.min(other)));
             }
@@ -139,11 +150,11 @@ impl Reporter {
         Some(Switch { instance, message: SwitchMessage::Feedback(feedback) }.into())
     }
 
-    /// What is to be said when no session asks any more.
+    /// What is to be said when no session asks any more: nothing by who has said nothing else.
     pub fn end(&self) -> Option<Message> {
         let feedback = Feedback { machine: self.machine, load: 0, oldest: None };
         let message = SwitchMessage::Feedback(feedback);
-        self.has_news().then(|| Switch { instance: InstanceId(1), message }.into())
+        (self.told > 0).then(|| Switch { instance: InstanceId(1), message }.into())
     }
 }
 
@@ -190,16 +201,31 @@ mod tests {
         assert_eq!((reporter.next(), load(reporter.say(Instant(9), []))), (None, None));
         let begins = Instant(1_000_000);
         (0..4).for_each(|_| reporter.waits(begins, true));
-        assert_eq!(busy(&mut reporter, 4, begins, 220), [(20, 4_000), (120, 4_000), (220, 4_000)]);
-        let silent = begins + Duration::from_millis(220 + 20);
+        assert_eq!(busy(&mut reporter, 4, begins, 160), [(20, 4_000), (90, 4_000), (160, 4_000)]);
+    }
+
+    #[test]
+    fn who_has_no_answer_for_long_says_so() {
+        let mut reporter = reporter();
+        let begins = Instant(1_000_000);
+        (0..4).for_each(|_| reporter.waits(begins, true));
+        busy(&mut reporter, 4, begins, 160);
+        let silent = begins + Duration::from_millis(160 + 20);
         assert_eq!(reporter.next(), Some(silent), "that is more than twice as long as from answer to answer");
-        assert_eq!(load(reporter.say(silent, [])), Some(4_000), "they wait");
-        assert_eq!(reporter.next(), Some(silent + Duration::from_millis(20)), "and still do");
+        (0..4).for_each(|_| reporter.waits(begins + Duration::from_millis(175), true));
+        assert_eq!(reporter.next(), Some(silent), "it is no answer that others ask");
+        assert_eq!(load(reporter.say(silent, [])), Some(5_000), "four wait, and eight for a quarter of that time");
+        let silent = silent + Duration::from_millis(20);
+        assert_eq!(reporter.next(), Some(silent), "and still do");
+        let late = begins + Duration::from_millis(1_160);
+        reporter.waits(late, false);
+        assert!(load(reporter.say(late, [])).is_some());
+        assert_eq!(reporter.next(), Some(late + Duration::from_millis(40)), "it is not to be as long again");
     }
 
     #[test]
     fn who_waits_for_much_says_so_more_often() {
-        for (sessions, every) in [(400, 10), (64, 20), (32, 40), (1, 100)] {
+        for (sessions, every) in [(400, 10), (100, 14), (64, 20), (32, 40), (1, 70)] {
             let mut reporter = reporter();
             let begins = Instant(1_000_000);
             (0..sessions).for_each(|_| reporter.waits(begins, true));
@@ -218,9 +244,11 @@ mod tests {
         let end = begins + Duration::from_millis(20);
         assert_eq!(reporter.next(), Some(end));
         assert_eq!(load(reporter.say(end, [])), Some(100));
-        let end = end + Duration::from_millis(20);
-        assert_eq!(reporter.next(), Some(end), "it does not usually do nothing for so long");
+        assert_eq!(load(reporter.end()), Some(0), "if it ends");
+        let end = end + Duration::from_millis(70);
+        assert_eq!(reporter.next(), Some(end));
         assert_eq!((load(reporter.say(end, [])), reporter.next()), (Some(0), None));
-        assert_eq!(load(reporter.end()), None);
+        reporter.waits(end, true);
+        assert_eq!(load(reporter.end()), None, "it has said nothing that is to be taken back");
     }
 }

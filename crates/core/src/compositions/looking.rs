@@ -17,8 +17,8 @@ const LOOKS: u64 = 4;
 /// Looks in a status interval while another replica has stopped.
 const LOOKS_ALONE: u64 = 20;
 
-/// Looks after which a machine counts no more that has said nothing: less than a slow instance has, so that nobody is
-/// slow because a machine dies.
+/// Looks after which a machine counts no more that has said nothing: less than a slow instance has, if none was slow
+/// of late, so that nobody is slow because a machine dies.
 const SILENT_LOOKS: u64 = 3;
 
 impl<S: Service> Composite<S> {

@@ -12,8 +12,8 @@
 //! * Robust 1. *Feedback.* A client machine tells all replicas how many requests of all its sessions have waited, on
 //!   average since it last said so, and which of them has waited longest. It begins a tenth of a status interval after
 //!   something began to wait. If 128 requests wait it says so again after a twentieth of one; if fewer do, in inverse
-//!   proportion later, but after half of one at the latest. Where nothing has begun or ended for twice as long as is
-//!   usual there it says so every tenth.
+//!   proportion later, but after seven twentieths of one at the latest. Where something waits and nothing has ended for
+//!   twice as long as is usual there, or for two tenths, it says so every tenth.
 //! * Robust 2. *Load.* So a replica knows how many requests wait, wherever they wait. Who has said nothing for three
 //!   looks does not count.
 //! * Robust 3. *What a Backup does.* Four times in a status interval a replica looks at how much has been done. Of each
@@ -42,7 +42,7 @@
 //! # Whether one replica should be enough
 //! One liar's stop stops nobody: that takes f+1, or that nothing goes on. A correct replica that stops alone ends the
 //! instance all the same where all n have to answer: the others get nothing done without it, and Robust 7 lets them see
-//! that at once. A liar that says it has stopped and goes on, so that something is logged, has said nothing. One that
+//! that soon. A liar that says it has stopped and goes on, so that something is logged, has said nothing. One that
 //! does stop, or is as slow as that, could have been silent, which costs more. A replica that finds an instance slow
 //! could wait for f others before it stops, as in Aardvark, where who leaves alone falls behind; for the same reason
 //! nothing would be gained by it, and a switch would take longer by one round of messages.
@@ -61,10 +61,12 @@
 //! * A replica that is slow in Backups makes little be expected of others: Aardvark sees to that. It can also make a
 //!   correct replica fall behind, which then measures nothing (it counts what waited in its pool).
 //! * A head may be as slow as the fastest Backup was that had a quarter as much to do, or more than twice as slow for
-//!   less than six looks at a time. It may let a request wait for a status interval while it serves others: then either
-//!   it is found, or that request's client panics before.
+//!   less than six looks at a time. It may let a request wait for two status intervals while it serves others: then
+//!   either it is found, or that request's client panics before.
 //!
 //! # Deviations from the paper
+//! * There a client gives feedback with every fifth answer; here by the clock, the more often the more waits. It
+//!   matters most when no answers come.
 //! * There a client names each request that it issues, and each that was answered; a replica counts those that it has
 //!   executed itself. Here a replica counts what it executes, which cannot run away from what clients have answers to:
 //!   a session asks for one thing at a time. So a machine with many sessions says no more than one with a few.
@@ -77,7 +79,7 @@
 //!
 //! # Cost
 //! In a status interval 20n messages of some forty bytes for each 128 requests that wait, on however many machines; and
-//! from each machine for which something waits 2n at least, or 10n while none of it gets on.
+//! from each machine for which something waits nearly 3n at least, or 10n while none of it gets on.
 
 mod machines;
 mod worth;
