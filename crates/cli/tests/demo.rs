@@ -37,7 +37,8 @@ fn play(protocol: &str) -> serde_json::Value {
     let status: serde_json::Value = serde_json::from_str(lines[10]).unwrap();
     assert_eq!(status["at_fault"], serde_json::json!([3]), "{status}");
     assert_eq!(status["replicas"].as_array().unwrap().len(), 4);
-    assert!(lines[11].starts_with("replica 3 honest: its state may still be altered until"), "{outcome:?}");
+    assert!(lines[11].starts_with("replica 3 honest after "), "{outcome:?}");
+    assert!(lines[11].contains(" lies: its state may still be altered until"), "{outcome:?}");
     assert_eq!(lines[12..], ["red"]);
     assert_eq!(outcome.stderr, "");
     status

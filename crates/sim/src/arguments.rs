@@ -12,7 +12,8 @@ use bezant_core::schedule::{Protocol, UnknownProtocol};
 use clap::Args;
 use std::ops::Range;
 
-/// What `bezant sim` takes. Exit code 0 if nothing was violated, 1 if something was, 130 if it was interrupted before.
+/// What `bezant sim` takes. Exit code 0 if nothing was violated, 1 if something was or an adversary that was named did
+/// nothing, 130 if it was interrupted before.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
     /// What runs: the name of a composition, or a list of parts such as "chain, backup(pbft)"

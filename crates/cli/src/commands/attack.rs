@@ -161,6 +161,9 @@ fn flood_ports(arguments: &Arguments, is_over: impl Fn() -> bool + Sync) -> Resu
         resolve(arguments.address.iter()).map_err(Error::from)?
     };
     let flood::Flood { made, failed } = flood::flood(&addresses, arguments.threads.into(), is_over)?;
+    if made == 0 {
+        return Err(Failure::failed(format!("the attack did nothing: {failed} connections were refused or not made.")));
+    }
     if arguments.json {
         return output::line(json!({ "connections": made, "failed": failed }));
     }

@@ -1,7 +1,7 @@
 //! `bezant replica`: one replica, until it is asked to end.
 
 use crate::evidence::describe_states;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::intruder::{Alterable, Intruded};
 use crate::liar::{Liar, Lie, Lying};
 use crate::served::Served;
@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     /// The log is lost or damaged: set aside what is left, learn the state from the others, and vote again later
     #[arg(long)]
     recover_lost_log: bool,
-    /// Misbehave, for tests, demonstrations and measurements
+    /// Misbehave, for tests, demonstrations and measurements; it fails at its end if it found nothing to lie about
     #[arg(long, value_enum, value_name = "HOW")]
     lie: Option<Lie>,
     /// End with standard input, and obey the lines `lie HOW` and `honest` from it
@@ -54,6 +54,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     }
     quit::on_request(move || _ = leave.send(()))?;
 
+    let lying = Arc::clone(&orders.lying);
     let can_lie = arguments.obey_input || arguments.lie.is_some();
     let orders = can_lie.then_some(orders);
     let running = match Served::of(&home)? {
@@ -62,7 +63,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         Served::Null => start(&home, Null::default(), orders),
         Served::Counter => start(&home, Counter::default(), orders),
     }?;
-    Ok(running.until(&left)?)
+    running.until(&left)?;
+    match (arguments.lie, lying.lies()) {
+        (Some(lie), 0) => Err(Failure::failed(format!("the lie {} was never told.", lie.name()))),
+        _ => Ok(()),
+    }
 }
 
 /// What a replica that misbehaves is told.

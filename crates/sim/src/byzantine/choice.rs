@@ -1,6 +1,6 @@
 //! Which adversary a run has: how a seed comes by it.
 
-use super::Adversary;
+use super::{Acts, Adversary};
 use crate::rng::Rng;
 use crate::size::Size;
 use bezant_core::schedule::Protocol;
@@ -49,6 +49,14 @@ impl Choice {
                 let drawn = Rng::stream(seed, "adversary").below(fitting.len() as u64 + 1);
                 fitting.get(drawn as usize).copied()
             }
+        }
+    }
+
+    /// The adversary that is named here and never acted: nothing was tried.
+    pub fn idle(self, acts: &Acts) -> Option<Adversary> {
+        match self {
+            Self::Only(adversary) if acts.get(adversary.label()).is_none_or(|acts| *acts == 0) => Some(adversary),
+            _ => None,
         }
     }
 

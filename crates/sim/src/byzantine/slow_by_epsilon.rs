@@ -1,5 +1,6 @@
 //! Just not slow enough (abs-K3): whoever orders holds back what it orders, a little longer each time, until the others
-//! lose patience; then half as long, and so on. It finds by itself how slow a primary, head or entry may be.
+//! lose patience; then half as long, and so on. It finds by itself how slow a primary, head or entry may be. In RITAS,
+//! where all order and none is waited for, it holds back all that it says, for a time-out in the end.
 
 use super::{Behaviour, Liar};
 use bezant_core::ids::Principal;
@@ -32,6 +33,7 @@ const fn orders(message: &Message) -> bool {
             | Message::Order(_)
             | Message::Chain(_)
             | Message::Ring(_)
+            | Message::Agreement(_)
     )
 }
 

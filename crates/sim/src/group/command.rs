@@ -3,7 +3,7 @@
 use super::{ADVERSARIES, GroupOptions, GroupVerdict, Rounds, run};
 use crate::arguments::Arguments;
 use crate::byzantine::{Acts, Choice, add_acts};
-use crate::report::{INTERRUPTED, print_each};
+use crate::report::{INTERRUPTED, print_each, print_idle};
 use crate::runs::{Hunt, RangeOptions, hunt};
 use serde_json::json;
 use std::process::ExitCode;
@@ -37,7 +37,7 @@ pub(crate) fn run_all(arguments: &Arguments, choices: &[Choice], stop: &Arc<Atom
     }
 }
 
-/// Whether nothing was violated.
+/// Whether nothing was violated, and something tried.
 fn run_many(arguments: &Arguments, choice: Choice, stop: &Arc<AtomicBool>) -> bool {
     let (n, f) = arguments.options(choice, 0).replicas();
     let seeds = arguments.seed.map_or_else(|| arguments.seeds.clone(), |seed| seed..seed + 1);
@@ -81,7 +81,12 @@ fn run_many(arguments: &Arguments, choice: Choice, stop: &Arc<AtomicBool>) -> bo
         eprintln!("VIOLATION replay: {options}");
         print_each(&verdict.violations);
     }
-    summary.failures.is_empty()
+    let is_named = arguments.adversary != "each" && arguments.seed.is_none();
+    let idle = choice.idle(&summary.acts).filter(|_| is_named && !interrupted);
+    if let Some(adversary) = idle {
+        print_idle(adversary, summary.runs);
+    }
+    summary.failures.is_empty() && idle.is_none()
 }
 
 /// What came of it, on standard output.

@@ -60,6 +60,27 @@ impl ValueEnum for Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::liar::Lie;
+
+    /// What a robust cluster has to stand has one name wherever it can be had.
+    #[test]
+    fn the_attacks_on_robust_clusters_are_in_the_simulator_and_real() {
+        let clients = ["client-flood", "partial-macs", "malformed", "panic-storm", "join-flood", "feedback-lies"];
+        let replicas = [
+            "processing-delay",
+            "slow-by-epsilon",
+            "replica-flood",
+            "equivocate",
+            "censor",
+            "lying-snapshot",
+            "withhold-body",
+            "low-load-forgery",
+        ];
+        let is_simulated = |name: &str| Adversary::ALL.iter().any(|adversary| adversary.label() == name);
+        let is_attack = |name| Kind::from_str(name, false).is_ok() && is_simulated(name);
+        let is_lie = |name| Lie::from_str(name, false).is_ok() && is_simulated(name);
+        assert_eq!((clients.map(is_attack), replicas.map(is_lie)), ([true; 6], [true; 8]));
+    }
 
     /// Whoever adds a client that lies to the simulator has added an attack.
     #[test]

@@ -9,7 +9,7 @@ use crate::service::Service;
 use crate::{admin, files};
 use bezant_node::config::{self, ClusterConfig, Testnet};
 use rustix::process::{Pid, Signal, kill_process};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -45,7 +45,8 @@ pub(in crate::commands) struct DemoCluster {
     /// By number; `None` for those that were killed.
     replicas: Vec<Option<Child>>,
     /// Those that have been told to lie since they were started.
-    liars: BTreeSet<u8>,
+    /// Each with its count of lies at that moment.
+    liars: BTreeMap<u8, u64>,
     /// By number: what stands before the command line of a replica. Empty for all that are started as usual.
     launchers: Vec<Vec<String>>,
     /// What keeps other demos from our ports.
@@ -73,7 +74,7 @@ impl DemoCluster {
         match prepare() {
             Ok((config, members, claims)) => {
                 let replicas = members.iter().map(|_| None).collect();
-                let (liars, launchers) = (BTreeSet::new(), Vec::new());
+                let (liars, launchers) = (BTreeMap::new(), Vec::new());
                 Ok(Self { folder, config, members, replicas, liars, launchers, _claims: claims, stopped: false })
             }
             Err(failure) => {
@@ -169,22 +170,21 @@ impl DemoCluster {
 
     /// Has a replica lie, and waits for that.
     pub(in crate::commands) fn have_lie(&mut self, replica: u8, lie: Lie) -> Result {
-        self.order(replica, &format!("lie {}", lie.name()))?;
-        self.liars.insert(replica);
+        let before = self.order(replica, &format!("lie {}", lie.name()))?;
+        self.liars.entry(replica).or_insert(before);
         Ok(())
     }
 
-    /// Has a liar be honest again, and waits for that. How many lies it has told.
+    /// Has a liar be honest again, and waits for that. How many lies it has told since it began.
     ///
     /// # Errors
     /// It is not there, or does not lie: what is said of the state of one that did would be wrong.
     pub(in crate::commands) fn have_honest(&mut self, replica: u8) -> Result<u64> {
-        if self.slot(replica)?.is_some() && !self.liars.contains(&replica) {
+        if self.slot(replica)?.is_some() && !self.liars.contains_key(&replica) {
             return Err(Failure::failed(format!("replica {replica} does not lie: `lie {replica}` has it do so.")));
         }
         let lies = self.order(replica, "honest")?;
-        self.liars.remove(&replica);
-        Ok(lies)
+        Ok(lies - self.liars.remove(&replica).unwrap_or_default())
     }
 
     /// Writes a line to a replica's standard input, and waits for it to be obeyed.

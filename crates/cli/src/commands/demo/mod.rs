@@ -294,11 +294,11 @@ fn carry_out(command: &DemoCommand, cluster: &Shared, service: &Arc<Service>, js
             }
         }
         DemoCommand::Honest { replica } => {
-            cluster.lock().have_honest(replica)?;
+            let lies = cluster.lock().have_honest(replica)?;
             let until = until_repaired(&cluster.lock().credentials().0);
             match json {
-                true => json!({ "replica": replica, "state": "honest", "until": until }).to_string(),
-                false => format!("replica {replica} honest: {until}"),
+                true => json!({ "replica": replica, "state": "honest", "lies": lies, "until": until }).to_string(),
+                false => format!("replica {replica} honest after {lies} lies: {until}"),
             }
         }
         DemoCommand::Diff { json: as_json } => {
