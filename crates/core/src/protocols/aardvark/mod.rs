@@ -41,9 +41,9 @@
 //! half of the time-out of a view; and where nothing was executed in the last n views nothing is expected. So what is
 //! expected comes down with the views that do not meet it, and after n of them a view with a correct primary in which
 //! PBFT would be live is left in peace for long. To leave a view in which something was executed because it was slow is
-//! no suspicion: it does not double the time-out. f liars cannot end a view: that takes a correct replica that has seen
-//! it fail by the same rule. A primary that is slow or silent for at most f correct replicas keeps its view, as in
-//! PBFT; the time-out for each request is still there.
+//! no suspicion: it does not double the time-out of whoever found it so. f liars cannot end a view: that takes a
+//! correct replica that has seen it fail by the same rule. A primary that is slow or silent for at most f correct
+//! replicas keeps its view, as in PBFT; the time-out for each request is still there.
 //!
 //! # What it does not do
 //! Clients that ask all replicas but the primary make it look slow: what they ask for waits, and only one of their
@@ -65,9 +65,10 @@
 //! * The paper has clients sign. Here they do where the cluster says so ([`crate::cluster::ClientAuth`]).
 //! * The paper says that the primary is to be fair to each client, and not how one sees that. Here a request is left
 //!   out that has waited longest of all, for a turn, and for the next as well although it was passed on.
-//! * The paper isolates clients and replicas from one another, each of them with a network card of its own. Here the
-//!   runtime gives each a ration of what it may cost, and reads who has used it up last; a replica may listen at an
-//!   address of its own for each of the others.
+//! * The paper isolates clients and replicas from one another, each of them with a network card of its own, and has a
+//!   blacklist of clients whose signatures were bad. Here the runtime gives each a ration of what it may cost, checks
+//!   that fail included, and reads who has used it up last: that is quarantine. A replica may listen at an address of
+//!   its own for each of the others.
 //!
 //! # Cost
 //! What PBFT costs, and for each request n − 1 copies more: from its client, who asks all replicas. A view change in

@@ -8,7 +8,8 @@ use crate::protocols::pbft::{PbftMessage, Status};
 use crate::registry::Message;
 use crate::schedule::Protocol;
 use crate::services::Counter;
-use crate::testing::net::{Net, cluster, done, ordering, r};
+use crate::testing::net::{Net, cluster, done, kind, ordering, r};
+use crate::time::Duration;
 use alloc::collections::BTreeSet;
 
 const TURN: u64 = 500_000;
@@ -80,6 +81,30 @@ fn a_primary_that_becomes_slow_loses_its_view() {
     ask(&mut net, 4, 20, TURN / 10);
     assert_eq!(net.views(), [1; 4]);
     assert!(reasons(&net).contains(SLOW));
+}
+
+/// A view change for expectations does not double the time-out of those who found the view slow: the next primary gets
+/// as long as another would.
+#[test]
+fn a_view_that_was_slow_costs_the_next_one_no_patience() {
+    let mut net = net(4);
+    ask(&mut net, 4, 60, TURN / 20);
+    net.lose(|frame| frame.from == r(1) && kind(&frame.message) == "NEW-VIEW");
+    while net.views() == [0; 4] {
+        (0..4).for_each(|session| net.submit(session, &Counter::add(1), false));
+        net.round();
+        let proposals = core::mem::take(&mut net.in_flight);
+        net.pass(TURN / 10);
+        net.in_flight.extend(proposals);
+        net.settle();
+    }
+    assert!(reasons(&net).contains(SLOW));
+    let left = net.now;
+    while net.views() == [1; 4] {
+        net.pass(TURN / 10);
+    }
+    let (waited, timeout) = (net.now - left, net.cluster.limits.view_timeout);
+    assert!(waited < Duration(timeout.0 * 3 / 2), "{waited:?} of {timeout:?}");
 }
 
 /// "The expected throughput is then periodically raised by a factor of 0.01. As soon as a primary does not meet the
