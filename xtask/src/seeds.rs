@@ -8,8 +8,9 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// Longer than any of the calls below should take.
 const CALL_LIMIT: Duration = Duration::from_secs(15 * 60);
-/// What fresh seeds are run with: every protocol by itself, all that follow one another in Aliph and in Ring, and SQL.
-const SUBJECTS: [(&str, &str); 10] = [
+/// What fresh seeds are run with: every protocol by itself, all that follow one another in Aliph and in Ring, robust
+/// ones, and SQL.
+const SUBJECTS: [(&str, &str); 11] = [
     ("pbft", "kv"),
     ("aardvark", "kv"),
     ("quorum", "kv"),
@@ -18,6 +19,7 @@ const SUBJECTS: [(&str, &str); 10] = [
     ("aliph", "kv"),
     ("r-aliph", "kv"),
     ("ring", "kv"),
+    ("backup(aardvark), ring-fast", "kv"),
     ("pbft", "sql"),
     ("aliph", "sql"),
 ];
@@ -178,12 +180,10 @@ impl Lies {
     fn judge(&mut self, first: u64) -> Result {
         for lie in self.silent() {
             let arguments = self.acts[&lie].arguments.clone();
+            // The simulator fails if even now it does not.
             self.run_with(&lie, &arguments, first, SEEDS_OF_A_LIE)?;
         }
-        let silent = self.silent();
-        ensure(silent.is_empty(), || {
-            format!("in {} scenarios nobody lied like this: {}", self.scenarios, silent.join(", "))
-        })
+        Ok(())
     }
 }
 

@@ -23,6 +23,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Reasons that are none of these have to do with a fault. The last one follows from another replica's.
 const NEEDED: [StopReason; 3] = [StopReason::QuotaDone, StopReason::LowLoad, StopReason::OthersStopped];
 
+/// Why a robust composition leaves what is not worth while.
+const NOT_WORTH_WHILE: [StopReason; 3] = [StopReason::SlowerThanABackup, StopReason::Unmeasured, StopReason::LeftAlone];
+
 /// Time-outs of a view within which PBFT answers.
 const PATIENCE: u64 = 4;
 
@@ -111,7 +114,9 @@ impl Check for Needless {
                     return Err(format!("{replica} stopped {instance} although nothing was wrong: {reason}"));
                 }
                 let agree = self.begun.get(instance).is_none_or(|histories| histories.len() <= 1);
-                if is_ring && agree && !NEEDED.contains(reason) {
+                let may_stop =
+                    NEEDED.contains(reason) || cluster.protocol.is_robust() && NOT_WORTH_WHILE.contains(reason);
+                if is_ring && agree && !may_stop {
                     return Err(format!("{replica} stopped the ring {instance} although nothing was wrong: {reason}"));
                 }
                 Ok(())

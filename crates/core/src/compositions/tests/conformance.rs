@@ -31,6 +31,7 @@ pub(super) fn protocols() -> Vec<Protocol> {
         schedule(&[Part::Backup(Order::Pbft)]),
         schedule(&[Part::Backup(Order::Aardvark)]),
         schedule(&[Part::Quorum, Part::Chain, Part::Backup(Order::Aardvark)]),
+        schedule(&[Part::RingFast, Part::Backup(Order::Aardvark)]),
         schedule(&[Part::Quorum, Part::Backup(Order::Ritas)]),
         Protocol::Azyzzyva,
         Protocol::Aliph,

@@ -94,6 +94,14 @@ impl Busy {
         busy
     }
 
+    /// A robust ring; its Backup is over, and was measured.
+    fn in_ring(hop: u64) -> Self {
+        let schedule = Schedule::new(&[Part::Backup(Order::Aardvark), Part::RingFast]).unwrap();
+        let mut busy = Self::new(Protocol::Schedule(schedule), 200 * 1_000 / hop, hop);
+        busy.run_to(InstanceId(2));
+        busy
+    }
+
     fn instance(&self) -> InstanceId {
         self.net.hosts.iter().map(|host| host.replica.instance()).max().unwrap()
     }
@@ -302,13 +310,13 @@ fn k02_odd_macs_cost_one_instance_for_a_request_and_no_view() {
     }
 }
 
-/// abs-K3: a replica takes 10 ms longer for whatever comes, at any place. In Quorum and in Chain each of them has to
+/// abs-K3: a replica takes 10 ms longer for whatever comes, at any place. In Quorum, Chain and Ring each of them has to
 /// answer: the instance is left within eight looks (three times two, and the two in which the delay began), and for no
 /// client's PANIC. In a Backup the primary matters, and its view is left.
 #[test]
 fn abs_k3_a_delay_of_ten_milliseconds_is_left_wherever_it_is() {
     const DELAY: u64 = 10_000;
-    for start in [Busy::measured as fn(u64) -> Busy, Busy::in_chain] {
+    for start in [Busy::measured as fn(u64) -> Busy, Busy::in_chain, Busy::in_ring] {
         let mut fast = start(250);
         assert_eq!(fast.looks_until_it_is_left(8), None, "it is fast");
         for slow in 0..4 {
