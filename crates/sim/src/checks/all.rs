@@ -6,6 +6,9 @@ use super::{
 };
 use crate::evidence::Watch;
 use bezant_core::cluster::Cluster;
+use bezant_core::ids::{InstanceId, ReplicaId};
+use bezant_core::notice::Notice;
+use std::collections::BTreeMap;
 
 /// See the [module](self).
 pub struct Checks {
@@ -20,6 +23,8 @@ pub struct Checks {
     pub closing: bool,
     /// The position that it was answered with.
     pub closed: Option<u64>,
+    /// The last instance of which each replica has the beginning; none of the first one, which needs none.
+    pub begun: BTreeMap<ReplicaId, InstanceId>,
 }
 
 impl Checks {
@@ -48,12 +53,15 @@ impl Checks {
             checks.push(Box::new(Linearizability::default()));
         }
         let (violations, watch) = (Vec::new(), Watch::new(cluster));
-        Self { checks, violations, watch, dissent, closing: false, closed: None }
+        Self { checks, violations, watch, dissent, closing: false, closed: None, begun: BTreeMap::new() }
     }
 
     /// Shows an event to every check.
     pub fn see(&mut self, at: u64, event: &Event<'_>) {
         self.watch.see(event);
+        if let Event::Noticed(replica, Notice::Begun { instance, .. }) = event {
+            self.begun.insert(*replica, *instance);
+        }
         for check in &mut self.checks {
             if let Err(what) = check.see(at, event) {
                 report(&mut self.violations, check.name(), at, what);

@@ -99,13 +99,17 @@ impl World {
     /// speculate about the answers judge.
     pub(super) fn judge_closing(&mut self) {
         let Some(position) = self.stage.checks.closed else { return };
-        // Beside liars one may be in an instance of which it lacks the beginning, and have executed less.
-        let has_come = |report: &Report| self.scenario.liars.is_empty() || report.position >= position;
-        let agrees = |report: &Report| match self.stage.cluster.part(report.instance) {
-            Part::Backup(_) | Part::Unreplicated => !has_come(report) || report.closed == Some(position),
+        // Beside liars one may be in an instance of which it lacks the beginning: it has executed less, or holds what it
+        // had speculated about before.
+        let begun = |node: &Node| self.stage.checks.begun.get(&node.id()).copied().unwrap_or(InstanceId(1));
+        let has_come = |node: &Node, report: &Report| {
+            self.scenario.liars.is_empty() || report.position >= position && begun(node) >= report.instance
+        };
+        let agrees = |node: &Node, report: &Report| match self.stage.cluster.part(report.instance) {
+            Part::Backup(_) | Part::Unreplicated => !has_come(node, report) || report.closed == Some(position),
             _ => true,
         };
-        let wrong = self.core().find(|node| node.report().is_some_and(|report| !agrees(&report)));
+        let wrong = self.core().find(|node| node.report().is_some_and(|report| !agrees(node, &report)));
         if let Some(node) = wrong {
             let said = node.report().and_then(|report| report.closed);
             let where_all_are = self.positions();
