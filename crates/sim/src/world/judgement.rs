@@ -99,8 +99,8 @@ impl World {
     /// speculate about the answers judge.
     pub(super) fn judge_closing(&mut self) {
         let Some(position) = self.stage.checks.closed else { return };
-        // Beside liars one may be in an instance of which it lacks the beginning: it has executed less, or holds what it
-        // had speculated about before.
+        // Beside liars one may be in an instance of which it lacks the beginning: it has executed less, or holds what
+        // it had speculated about before.
         let begun = |node: &Node| self.stage.checks.begun.get(&node.id()).copied().unwrap_or(InstanceId(1));
         let has_come = |node: &Node, report: &Report| {
             self.scenario.liars.is_empty() || report.position >= position && begun(node) >= report.instance
