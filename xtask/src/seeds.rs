@@ -180,7 +180,7 @@ impl Lies {
     fn judge(&mut self, first: u64) -> Result {
         for lie in self.silent() {
             let arguments = self.acts[&lie].arguments.clone();
-            // The simulator fails if even now it does not.
+            // The simulator fails if even then nobody lies like this.
             self.run_with(&lie, &arguments, first, SEEDS_OF_A_LIE)?;
         }
         Ok(())

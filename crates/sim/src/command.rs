@@ -4,7 +4,7 @@ use crate::arguments::Arguments;
 use crate::byzantine::{Acts, Adversary, Choice};
 use crate::group::{self, ADVERSARIES};
 use crate::options::ScenarioOptions;
-use crate::report::{INTERRUPTED, print_each, print_idle};
+use crate::report::{INTERRUPTED, print_each, was_tried};
 use crate::runs::{RangeOptions, Summary, run_range, run_traced};
 use crate::scenario::Scenario;
 use crate::seeds::{Saved, saved};
@@ -115,12 +115,8 @@ impl Arguments {
         for seed in &summary.diverged {
             eprintln!("seed {seed}: the second run had another trace");
         }
-        let is_named = self.adversary != "each";
-        let idle = choice.idle(&summary.acts).filter(|_| is_named && !summary.interrupted);
-        if let Some(adversary) = idle {
-            print_idle(adversary, summary.scenarios);
-        }
-        summary.failures.is_empty() && summary.diverged.is_empty() && idle.is_none()
+        let was_tried = summary.interrupted || was_tried(self, choice, &summary.acts, summary.scenarios);
+        summary.failures.is_empty() && summary.diverged.is_empty() && was_tried
     }
 
     /// How often each behaviour acted that a run may have had, those that never did as well.

@@ -3,7 +3,7 @@
 use super::{ADVERSARIES, GroupOptions, GroupVerdict, Rounds, run};
 use crate::arguments::Arguments;
 use crate::byzantine::{Acts, Choice, add_acts};
-use crate::report::{INTERRUPTED, print_each, print_idle};
+use crate::report::{INTERRUPTED, print_each, was_tried};
 use crate::runs::{Hunt, RangeOptions, hunt};
 use serde_json::json;
 use std::process::ExitCode;
@@ -81,12 +81,8 @@ fn run_many(arguments: &Arguments, choice: Choice, stop: &Arc<AtomicBool>) -> bo
         eprintln!("VIOLATION replay: {options}");
         print_each(&verdict.violations);
     }
-    let is_named = arguments.adversary != "each" && arguments.seed.is_none();
-    let idle = choice.idle(&summary.acts).filter(|_| is_named && !interrupted);
-    if let Some(adversary) = idle {
-        print_idle(adversary, summary.runs);
-    }
-    summary.failures.is_empty() && idle.is_none()
+    let was_tried = interrupted || was_tried(arguments, choice, &summary.acts, summary.runs);
+    summary.failures.is_empty() && was_tried
 }
 
 /// What came of it, on standard output.

@@ -44,8 +44,7 @@ pub(in crate::commands) struct DemoCluster {
     members: Vec<Member>,
     /// By number; `None` for those that were killed.
     replicas: Vec<Option<Child>>,
-    /// Those that have been told to lie since they were started.
-    /// Each with its count of lies at that moment.
+    /// Those that have been told to lie since they were started, each with its count of lies at that moment.
     liars: BTreeMap<u8, u64>,
     /// By number: what stands before the command line of a replica. Empty for all that are started as usual.
     launchers: Vec<Vec<String>>,

@@ -21,15 +21,20 @@ fn net(clients: u32) -> Net<Counter> {
     Net::of(cluster, clients, |_| Counter::default())
 }
 
+/// So many clients ask, and what is proposed arrives this much later.
+fn ask_once(net: &mut Net<Counter>, clients: usize, later: u64) {
+    (0..clients).for_each(|session| net.submit(session, &Counter::add(1), false));
+    net.round();
+    let proposals = core::mem::take(&mut net.in_flight);
+    net.pass(later - 10 * clients as u64);
+    net.in_flight.extend(proposals);
+    net.settle();
+}
+
 /// So many clients ask, and are answered this much later; so often.
 fn ask(net: &mut Net<Counter>, clients: usize, times: u64, later: u64) {
     for _ in 0..times {
-        (0..clients).for_each(|session| net.submit(session, &Counter::add(1), false));
-        net.round();
-        let proposals = core::mem::take(&mut net.in_flight);
-        net.pass(later - 10 * clients as u64);
-        net.in_flight.extend(proposals);
-        net.settle();
+        ask_once(net, clients, later);
         assert_eq!(core::mem::take(&mut net.completed).len(), clients, "each is answered");
     }
 }
@@ -91,12 +96,7 @@ fn a_view_that_was_slow_costs_the_next_one_no_patience() {
     ask(&mut net, 4, 60, TURN / 20);
     net.lose(|frame| frame.from == r(1) && kind(&frame.message) == "NEW-VIEW");
     while net.views() == [0; 4] {
-        (0..4).for_each(|session| net.submit(session, &Counter::add(1), false));
-        net.round();
-        let proposals = core::mem::take(&mut net.in_flight);
-        net.pass(TURN / 10);
-        net.in_flight.extend(proposals);
-        net.settle();
+        ask_once(&mut net, 4, TURN / 10);
     }
     assert!(reasons(&net).contains(SLOW));
     let left = net.now;
