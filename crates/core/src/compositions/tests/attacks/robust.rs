@@ -1,4 +1,4 @@
-//! What those who flood, dawdle, panic and lie make of R-Aliph: abs-K1 to abs-K4, abs-K14, abs-K22 and abs-K23.
+//! What those who flood, dawdle, panic and lie make of R-Aliph (abs-K1 to abs-K4, abs-K14, abs-K22), or Aliph: abs-K23.
 //!
 //! Three clients ask all the time, on a network with a clock: a message takes a hop. In a Backup a hop takes 8/5 of
 //! that, as signatures do, so that what speculates is better than it.
