@@ -41,9 +41,9 @@
 //! half of the time-out of a view; and where nothing was executed in the last n views nothing is expected. So what is
 //! expected comes down with the views that do not meet it, and after n of them a view with a correct primary in which
 //! PBFT would be live is left in peace for long. To leave a view in which something was executed because it was slow is
-//! no suspicion: it does not double the time-out of whoever found it so. f liars cannot end a view: that takes a
-//! correct replica that has seen it fail by the same rule. A primary that is slow or silent for at most f correct
-//! replicas keeps its view, as in PBFT; the time-out for each request is still there.
+//! no suspicion: it does not double the time-out of whoever found it so, or heard it of f + 1 others. f liars cannot
+//! end a view: that takes a correct replica that has seen it fail by the same rule. A primary that is slow or silent for
+//! at most f correct replicas keeps its view, as in PBFT; the time-out for each request is still there.
 //!
 //! # What it does not do
 //! Clients that ask all replicas but the primary make it look slow: what they ask for waits, and only one of their
@@ -282,15 +282,21 @@ impl Watch {
         self.failed.map(|(failed, _)| failed)
     }
 
-    /// Aardvark 6: why to leave the view, once so many, this replica among them, find that it has failed.
-    pub(in crate::protocols) fn leaves(&self, enough: usize) -> Option<Failed> {
-        let others = self.complaints.iter().fold(0, |all, of_turn| all | of_turn);
-        self.failed().filter(|_| others.count_ones() as usize + 1 >= enough)
+    /// How many others find that the view has failed.
+    fn others(&self) -> usize {
+        self.complaints.iter().fold(0, |all, of_turn| all | of_turn).count_ones() as usize
     }
 
-    /// Whether to be as patient with the next view as before: this one got on, and only was slow.
-    pub(in crate::protocols) const fn leaves_patience(&self, failed: Failed) -> bool {
-        self.has_executed && !failed.is_suspicion()
+    /// Aardvark 6: why to leave the view, once so many, this replica among them, find that it has failed.
+    pub(in crate::protocols) fn leaves(&self, enough: usize) -> Option<Failed> {
+        self.failed().filter(|_| self.others() + 1 >= enough)
+    }
+
+    /// Whether to be as patient with the next view as before: this one got on, and only was slow, as this replica
+    /// finds, or as so many others do before it has looked.
+    pub(in crate::protocols) fn leaves_patience(&self, enough: usize) -> bool {
+        let is_slow = self.failed().map_or(self.others() >= enough, |failed| !failed.is_suspicion());
+        self.has_executed && is_slow
     }
 
     /// Aardvark 3 to 5, at the end of a turn: whether the view has failed in it. `watched`: whether the primary has

@@ -107,6 +107,30 @@ fn a_view_that_was_slow_costs_the_next_one_no_patience() {
     assert!(waited < Duration(timeout.0 * 3 / 2), "{waited:?} of {timeout:?}");
 }
 
+/// Nor does it where others leave first.
+#[test]
+fn who_leaves_a_slow_view_with_others_is_as_patient_as_they_are() {
+    let mut net = net(4);
+    ask(&mut net, 4, 60, TURN / 20);
+    net.lose(|frame| kind(&frame.message) == "NEW-VIEW");
+    let asks_for = |net: &Net<Counter>, wanted: u64| {
+        let asked = net.hosts[2].notices.iter().find_map(|(at, notice)| match notice {
+            Notice::ViewChangeStarted { view, reason } if view.0 == wanted => Some((*at, *reason)),
+            _ => None,
+        });
+        asked.unwrap_or_else(|| panic!("it leaves for view {wanted}"))
+    };
+    while net.views() == [0; 4] {
+        ask_once(&mut net, 4, TURN / 10);
+    }
+    net.lose(|frame| frame.to == r(2));
+    (0..8).for_each(|_| net.pass(TURN));
+    let ((left, why), (next, _)) = (asks_for(&net, 1), asks_for(&net, 2));
+    assert_eq!(why, "the primary leaves");
+    let timeout = net.cluster.limits.view_timeout;
+    assert!(next - left < Duration(timeout.0 * 3 / 2), "{:?} of {timeout:?}", next - left);
+}
+
 /// "The expected throughput is then periodically raised by a factor of 0.01. As soon as a primary does not meet the
 /// throughput expectations, a primary change occurs."
 #[test]

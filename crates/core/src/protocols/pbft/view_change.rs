@@ -47,13 +47,17 @@ impl Pbft {
         context.is_fetching || self.committed < self.low_water_mark()
     }
 
-    /// PBFT 7. Leave the view, and say what was prepared and accepted, with the stable checkpoint and its proof. The
-    /// statement is durable before it leaves: it is never made differently.
+    /// PBFT 7. Leave the view. Another primary gets longer; one that begins anew ([`Self::renew`]) has not failed.
     pub(super) fn start_view_change(&mut self, context: &mut Ctx<'_>, view: View, reason: &'static str) {
+        self.attempts += u32::from(self.phase != Phase::Normal || view != self.renewed());
+        self.change_view(context, view, reason);
+    }
+
+    /// Leave the view, and say what was prepared and accepted, with the stable checkpoint and its proof. The statement
+    /// is durable before it leaves: it is never made differently.
+    pub(super) fn change_view(&mut self, context: &mut Ctx<'_>, view: View, reason: &'static str) {
         assert!(view > self.view || self.phase == Phase::Changing && view == self.view, "views only grow");
         context.step("PBFT 7");
-        // Another primary gets longer. One that begins anew ([`Self::renew`]) has not failed.
-        self.attempts += u32::from(self.phase != Phase::Normal || view != self.renewed());
         self.view = view;
         self.phase = Phase::Changing;
         self.view_timer = None;
@@ -123,10 +127,10 @@ impl Pbft {
             let primary = &self.view_changes[&self.replicas.primary(self.view)];
             context.push(OrderEffect::Broadcast(PbftMessage::ViewChange(Box::new(primary.signed.claim()))));
             self.be_careful_if_somebody_waits(context);
-            self.start_view_change(context, view, reason);
+            self.leave_patiently(context, view, reason);
         } else if views.len() >= self.replicas.weak() && self.may_vote_in(views[0]) {
             self.be_careful_if_somebody_waits(context);
-            self.start_view_change(context, views[0], "f+1 replicas ask for another view");
+            self.leave_patiently(context, views[0], "f+1 replicas ask for another view");
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::PbftTimer;
 use super::replica::{Ctx, Pbft, Phase};
-use crate::ids::{ClientId, ReplicaId};
+use crate::ids::{ClientId, ReplicaId, View};
 use crate::protocols::aardvark::Watch;
 use crate::protocols::total_order::OrderEffect;
 use crate::time::Instant;
@@ -86,11 +86,16 @@ impl Pbft {
             return;
         }
         context.step("Aardvark 6");
-        let attempts = self.attempts;
-        let is_as_patient = self.watch.as_ref().is_some_and(|watch| watch.leaves_patience(failed));
-        self.start_view_change(context, self.view.next(), failed.reason());
-        if is_as_patient {
-            self.attempts = attempts;
+        self.leave_patiently(context, self.view.next(), failed.reason());
+    }
+
+    /// Leaves for a view, perhaps because others do. If this one got on and was slow, the next one has as long as it had.
+    pub(super) fn leave_patiently(&mut self, context: &mut Ctx<'_>, view: View, reason: &'static str) {
+        let was_slow = self.watch.as_ref().is_some_and(|watch| watch.leaves_patience(self.replicas.weak()));
+        if was_slow && self.phase == Phase::Normal {
+            self.change_view(context, view, reason);
+        } else {
+            self.start_view_change(context, view, reason);
         }
     }
 
