@@ -35,6 +35,10 @@ const KEPT_MAX: usize = 20_000;
 const PATIENCE: u64 = 25;
 /// Ticks after which any mind is drawn anew: what it remembers grows.
 const TURN: u64 = 3_000;
+/// What is a tick to others is nothing to a flood: it speaks as often as this, so many times each, which is 24,000
+/// messages a second to each replica if its processor gives as much.
+const FLOOD_INTERVAL: Duration = Duration(1_000);
+const FLOOD_TIMES: u32 = 4;
 
 /// What a replica that misbehaves is told, and how often it did.
 #[derive(Debug, Default)]
@@ -88,6 +92,14 @@ impl Playing {
 
     fn lies(&self) -> u64 {
         self.mind.acts.values().sum()
+    }
+
+    /// How often it acts by itself, in a cluster that says where it is so often, and how many times each.
+    fn pace(&self, status_interval: Duration) -> (Duration, u32) {
+        match self.adversary {
+            Adversary::ReplicaFlood => (FLOOD_INTERVAL, FLOOD_TIMES),
+            _ => (status_interval, 1),
+        }
     }
 
     fn is_over(&self) -> bool {
@@ -216,11 +228,15 @@ impl<S: Service> Liar<S> {
     }
 
     fn tick(&mut self, now: Instant, out: &mut Outbox<Self>) {
-        if let Some(playing) = &mut self.playing {
+        let usual = self.honest.cluster().limits.status_interval;
+        let (interval, times) = self.playing.as_mut().map_or((usual, 1), |playing| {
             playing.ticks += 1;
+            playing.pace(usual)
+        });
+        for _ in 0..times {
+            self.act(now, Moment::Ticks, out);
         }
-        self.act(now, Moment::Ticks, out);
-        out.push(Effect::SetTimer(Timer::Tick, now + self.honest.cluster().limits.status_interval));
+        out.push(Effect::SetTimer(Timer::Tick, now + interval));
     }
 
     /// A pass is over. One that stalls looks later at what comes next.
