@@ -31,6 +31,8 @@ const LIMITS: [&str; 9] = [
 
 /// The replica that lies. It may hold what it likes.
 const LIAR: usize = 0;
+/// What it says in all at least: a fifth of what it does while compilers use both cores.
+const LIES_MIN: u64 = 10_000;
 /// The replica whose buffers are filled.
 const VICTIM: usize = 1;
 /// Floods of clients, and for how many seconds each comes alone, and with all others.
@@ -200,7 +202,9 @@ fn floods_take_no_more_memory_than_the_bounds_say() {
     for mut flood in floods {
         assert!(flood.wait().success());
     }
-    assert!(flooded.cluster.order(LIAR, "honest") > 0, "it lied");
+    let lies = flooded.cluster.order(LIAR, "honest");
+    println!("{lies} frames of a replica's flood");
+    assert!(lies > LIES_MIN, "{lies} frames are no flood");
     let most = flooded.check("all together");
     hoard.listen();
     let closed = hoard.closed;
