@@ -9,6 +9,7 @@ mod evidence;
 mod failure;
 mod few;
 mod files;
+mod given;
 mod interrupt;
 mod intruder;
 mod liar;

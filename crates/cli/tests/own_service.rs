@@ -67,6 +67,10 @@ fn what_would_send_operations_of_another_service_is_refused_and_those_of_this_on
         assert_eq!(outcome.code, Some(2), "{arguments:?}: {outcome:?}");
         assert!(outcome.stderr.contains("the replicas serve \"mine 1\""), "{arguments:?}: {outcome:?}");
     }
+    for command in ["attack", "bench"] {
+        let outcome = run(&mut bezant(&[command, "--cluster", &file, "--seconds", "1"]), "");
+        assert!(outcome.stderr.contains("give with --operation what to ask it for"), "{command}: {outcome:?}");
+    }
     assert_eq!(executed(), 0, "nothing was ordered");
 
     let (one, two) = ("0100000000000000", "0200000000000000");
@@ -79,6 +83,31 @@ fn what_would_send_operations_of_another_service_is_refused_and_those_of_this_on
     // In turn, one at a time: as many of one as of the other, or one more.
     let (sum, ops) = (u64::from_le_bytes(sum.as_ref().try_into().unwrap()), figures["ops"].as_u64().unwrap());
     assert!(ops > 0 && sum >= ops / 2 * 3 && sum % 3 != 2, "{ops} operations, {sum}");
+
+    drop(client);
+    replicas.into_iter().for_each(|replica| replica.stop().unwrap());
+}
+
+#[test]
+fn a_service_of_somebodys_own_is_attacked_with_operations_of_its_own() {
+    let scratch = Scratch::new();
+    let replicas = start(&scratch);
+    let file = scratch.join("net/cluster.toml");
+    let attack = ["attack", "--cluster", &file, "--seconds", "1", "--kind", "client-flood", "--json"];
+    let seven = ["--operation", "0700000000000000"];
+    let outcome = run(bezant(&attack).args(seven), "");
+    let did: Value = serde_json::from_str(&outcome.stdout).unwrap_or_else(|_| panic!("{outcome:?}"));
+    assert!(did["attacks"].as_u64().is_some_and(|attacks| attacks > 0), "{did}");
+    let client = bezant_node::client(Path::new(&file)).unwrap();
+    let sum = client.query(Counter::READ.into(), DEADLINE).wait().unwrap();
+    let sum = u64::from_le_bytes(sum.as_ref().try_into().unwrap());
+    assert!(sum > 0 && sum.is_multiple_of(7), "{sum}: nothing but what was given is executed");
+
+    // A body that is no longer than this goes with its batch.
+    let kind = ["attack", "--cluster", &file, "--seconds", "1", "--kind", "withhold-body"];
+    let outcome = run(bezant(&kind).args(seven), "");
+    assert_eq!(outcome.code, Some(2), "{outcome:?}");
+    assert!(outcome.stderr.contains("more than 1024 bytes (inline_bytes_max)"), "{outcome:?}");
 
     drop(client);
     replicas.into_iter().for_each(|replica| replica.stop().unwrap());

@@ -83,6 +83,11 @@ impl RawClient {
         self.dialers.iter().filter(|dialer| dialer.is_up()).count()
     }
 
+    /// Whether there is a link to this replica.
+    pub fn reaches(&self, replica: ReplicaId) -> bool {
+        self.dialers.get(usize::from(replica.0)).is_some_and(Dialer::is_up)
+    }
+
     /// Says something to one replica; it leaves with the next [`RawClient::listen`]. Nothing, if there is no link.
     pub fn say(&mut self, to: ReplicaId, message: &Message) {
         self.send(to, message.sealed(&self.keyring, Principal::Replica(to)));

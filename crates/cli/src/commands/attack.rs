@@ -9,13 +9,15 @@ mod flood;
 mod joiner;
 mod kind;
 mod lie;
+mod operations;
 
 use joiner::Joiner;
 pub(crate) use kind::Kind;
-use lie::{NONSENSE, lie};
+use lie::lie;
+use operations::Operations;
 
 use crate::failure::{Failure, Result};
-use crate::{files, output, served};
+use crate::{files, given, output};
 use bezant_core::auth::Tag;
 use bezant_core::ids::{InstanceId, ReplicaId, Timestamp};
 use bezant_core::message::Request;
@@ -46,9 +48,6 @@ const IN_LEAGUE: ReplicaId = ReplicaId(0);
 /// The pause between two attacks.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Bytes of an operation of a flood, as in section 6.1 of the paper on Abstract; others have a few.
-const FLOOD_BYTES: usize = 9_000;
-
 /// What a client sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Requests {
@@ -64,12 +63,13 @@ enum Requests {
 ///
 /// Sends requests whose MACs some replicas accept and others do not, and panics all the time. A cluster that is
 /// attacked like that keeps every promise, but may stay out of its fast instances. Nothing is written, for the requests
-/// are none that a service understands. Or lies like one of the simulator's clients. Or floods the ports of all
-/// replicas with connections, for which it needs no key.
+/// are none that a service understands; only what --operation gives may be executed. Or lies like one of the
+/// simulator's clients. Or floods the ports of all replicas with connections, for which it needs no key.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  bezant attack --cluster net/cluster.toml --seconds 5\n  \
     bezant attack --cluster net/cluster.toml --kind panics\n  \
     bezant attack --cluster net/cluster.toml --kind feedback-lies\n  \
+    bezant attack --cluster net/cluster.toml --kind client-flood --operation 0100000000000000\n  \
     bezant attack --cluster net/cluster.toml --kind connect-flood --threads 4\n  \
     bezant attack --kind connect-flood --address 127.0.0.1:5432")]
 pub(crate) struct Arguments {
@@ -82,6 +82,10 @@ pub(crate) struct Arguments {
     /// The client's secret key [default: client.key beside the cluster's file; of somebody who joins, a new one]
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
+    /// Ask for this operation of whatever service the cluster has, in hexadecimal; several are taken in turn. It may be
+    /// executed [default: what none of the services that ship understands]
+    #[arg(long, value_name = "HEX", value_parser = given::operation)]
+    operation: Vec<Bytes>,
     /// What a connect-flood floods, as often as you like [default: the ports for clients and for replicas of all
     /// replicas]
     #[arg(long, value_name = "HOST:PORT")]
@@ -120,16 +124,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         Kind::ConnectFlood => return flood_ports(arguments, is_over),
     };
     let config = ClusterConfig::load(&arguments.cluster).map_err(Failure::usage)?;
-    served::expect_ours(&files::members(&config), config.to_cluster().replicas.weak())?;
+    given::expect_ours_without(&arguments.operation, &config)?;
+    let adversary = match requests {
+        Requests::Simulated(adversary) => Some(adversary),
+        Requests::PartialMacs | Requests::Signed => None,
+    };
+    let operations = Operations::of(&arguments.operation, adversary, &config.limits)?;
     let key = arguments.key.clone().unwrap_or_else(|| arguments.cluster.with_file_name("client.key"));
     let (attacks, instance) = match requests {
         Requests::Simulated(adversary) if adversary.needs_strangers() => {
-            let mut joiner = who_joins(&config, arguments.key.as_deref(), adversary)?;
+            let mut joiner = who_joins(&config, arguments.key.as_deref(), adversary, operations)?;
             joiner.go_on(is_over).map_err(failed)?;
             (joiner.attacks(), joiner.instance())
         }
         _ => {
-            let mut attacker = Attacker::new(&arguments.cluster, &key, requests)?;
+            let mut attacker = Attacker::new(&config, &key, requests, operations)?;
             attacker.go_on(is_over)?;
             (attacker.attacks, attacker.instance)
         }
@@ -171,7 +180,12 @@ fn flood_ports(arguments: &Arguments, is_over: impl Fn() -> bool + Sync) -> Resu
 }
 
 /// With the key in this file, or a new one.
-fn who_joins(config: &ClusterConfig, key: Option<&Path>, adversary: Adversary) -> Result<Joiner> {
+fn who_joins(
+    config: &ClusterConfig,
+    key: Option<&Path>,
+    adversary: Adversary,
+    operations: Operations,
+) -> Result<Joiner> {
     if !config.dynamic_clients {
         return Err(Failure::usage(format!(
             "{adversary} joins, and this cluster lets nobody. Make one that does: bezant testnet --dynamic-clients."
@@ -185,7 +199,7 @@ fn who_joins(config: &ClusterConfig, key: Option<&Path>, adversary: Adversary) -
         return Err(Failure::usage(format!("{adversary} joins, and the cluster's file names this key already.")));
     }
     let raw = RawClient::new(&options).map_err(failed)?;
-    Joiner::new(raw, adversary).ok_or_else(|| Failure::usage(format!("{adversary} is no client.")))
+    Joiner::new(raw, adversary, operations).ok_or_else(|| Failure::usage(format!("{adversary} is no client.")))
 }
 
 struct Attacker {
@@ -195,6 +209,7 @@ struct Attacker {
     /// Requests, and with what is simulated, lies.
     attacks: u64,
     requests: Requests,
+    operations: Operations,
     /// How often it has acted.
     turns: u64,
     /// What draws its lies, and who tells them now, if that is simulated.
@@ -208,12 +223,11 @@ fn failed(error: io::Error) -> Failure {
 }
 
 impl Attacker {
-    fn new(cluster: &Path, key: &Path, requests: Requests) -> Result<Self> {
-        let config = ClusterConfig::load(cluster).map_err(Failure::usage)?;
-        let options = files::client_options(&config, key, 1, SESSIONS)?;
+    fn new(config: &ClusterConfig, key: &Path, requests: Requests, operations: Operations) -> Result<Self> {
+        let options = files::client_options(config, key, 1, SESSIONS)?;
         let raw = RawClient::new(&options).map_err(failed)?;
         let rng = Rng::stream(raw.now().0, "attack");
-        Ok(Self { raw, instance: InstanceId(1), attacks: 0, requests, turns: 0, rng, mind: None })
+        Ok(Self { raw, instance: InstanceId(1), attacks: 0, requests, operations, turns: 0, rng, mind: None })
     }
 
     fn go_on(&mut self, is_over: impl Fn() -> bool) -> Result {
@@ -242,10 +256,7 @@ impl Attacker {
         let client = self.raw.session((self.turns % SESSIONS as u64) as u32);
         let timestamp = Timestamp(self.raw.now().0);
         let (cluster, keyring) = (self.raw.cluster(), self.raw.keyring());
-        let operation = match self.requests {
-            Requests::Simulated(Adversary::ClientFlood) => Bytes::from_static(&[0; FLOOD_BYTES]),
-            _ => Bytes::from_static(NONSENSE),
-        };
+        let operation = self.operations.at(self.turns);
         let mut request = Request::new(self.instance, client, timestamp, false, operation);
         request = request.authenticate_for_all(cluster, keyring);
         match self.requests {
@@ -275,6 +286,10 @@ impl Attacker {
             self.mind = ClientMind::new(adversary, &mut self.rng, &BTreeSet::from([IN_LEAGUE]));
         }
         let Some(mind) = &mut self.mind else { return };
+        // What whoever is in league has not got either, nobody withholds.
+        if adversary == Adversary::WithholdBody && !self.raw.reaches(IN_LEAGUE) {
+            return;
+        }
         let before = mind.acts;
         let all: Vec<_> = self.raw.cluster().replicas.iter().collect();
         lie(&mut self.raw, mind, &mut self.rng, &all, request);

@@ -1,7 +1,8 @@
 //! A liar that joins: a client of the core like any other, and whatever it asks for passes through the mind of one of
 //! the simulator's clients. It joins, asks, leaves, and joins again.
 
-use super::lie::{NONSENSE, lie};
+use super::lie::lie;
+use super::operations::Operations;
 use bezant_core::client::{Client, ClientTimer, Completed, Completion, Read, Submit};
 use bezant_core::ids::{InstanceId, ReplicaId};
 use bezant_core::machine::{Destination, Effect, Input, Machine, Outbox};
@@ -41,18 +42,19 @@ pub(super) struct Joiner {
     place: Place,
     rng: Rng,
     mind: ClientMind,
+    operations: Operations,
     /// The latest instance in which anything ended.
     instance: InstanceId,
 }
 
 impl Joiner {
     /// One that lies like this, if it is a client.
-    pub(super) fn new(raw: RawClient, adversary: Adversary) -> Option<Self> {
+    pub(super) fn new(raw: RawClient, adversary: Adversary, operations: Operations) -> Option<Self> {
         let machine = Client::stranger(Rc::new(raw.cluster().clone()), Rc::new(raw.keyring().clone()));
         let mut rng = Rng::stream(raw.now().0, "joiner");
         let mind = ClientMind::new(adversary, &mut rng, &BTreeSet::new())?;
         let (timers, place, instance) = (BTreeMap::new(), Place::Outside(Instant(0)), InstanceId(1));
-        Some(Self { raw, machine, timers, place, rng, mind, instance })
+        Some(Self { raw, machine, timers, place, rng, mind, operations, instance })
     }
 
     /// What it did.
@@ -101,8 +103,8 @@ impl Joiner {
                 self.drive(|machine, now, out| machine.leave(now, admission, deadline, out));
             }
             Place::Inside(_, asked) => {
+                let operation = self.operations.at((*asked).into());
                 *asked += 1;
-                let operation = Bytes::from_static(NONSENSE);
                 let (is_bundle, read_only, read) = (false, false, Read::Quorum);
                 let submit = Submit { operation, is_bundle, read_only, read, deadline: Some(deadline) };
                 self.drive(|machine, now, out| machine.step(now, Input::Command(submit), out));

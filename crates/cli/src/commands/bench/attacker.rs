@@ -14,6 +14,7 @@ use bezant_node::config::{ClusterConfig, IdentityEntry};
 use bezant_node::keys;
 use bezant_perf::compare;
 use bezant_perf::figures::Attacked;
+use bytes::Bytes;
 use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -84,8 +85,15 @@ impl Attacker {
         }
     }
 
-    /// Begins an attack on a cluster. The launcher's words come before its command line.
-    pub(super) fn begin(&self, kind: Kind, launcher: Vec<String>, cluster: &Path, key: &Path) -> Result<Attack> {
+    /// Begins an attack on a cluster, with a key. It asks for what is given, if something is. The launcher's words come
+    /// before its command line.
+    pub(super) fn begin(
+        &self,
+        kind: Kind,
+        launcher: Vec<String>,
+        (cluster, key): (&Path, &Path),
+        given: &[Bytes],
+    ) -> Result<Attack> {
         let name = name(kind);
         let failed = |error: std::io::Error| Failure::failed(format!("the attack {name} cannot begin: {error}."));
         let program = std::env::current_exe().map_err(failed)?;
@@ -93,6 +101,7 @@ impl Attacker {
         let mut command = Command::new(words.next().expect("there is a program"));
         command.args(words).args(["attack", "--json", "--while-input", "--kind", &name]).arg("--cluster").arg(cluster);
         command.arg("--key").arg(key).args(["--seconds", LASTS_MAX]);
+        command.args(given.iter().flat_map(|operation| ["--operation".to_owned(), keys::to_hex(operation)]));
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(failed)?;
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(child);
         Ok(Attack { name, attacker: self.clone() })

@@ -334,7 +334,8 @@ impl Bench {
             (false, Some(key)) => key.to_owned(),
             (false, None) => file.with_file_name("client.key"),
         };
-        self.running.attacker.begin(kind, self.running.processors.attackers_launcher(), file, &key)
+        let launcher = self.running.processors.attackers_launcher();
+        self.running.attacker.begin(kind, launcher, (file, &key), &self.given)
     }
 
     /// Waits until a composition that begins with a Backup, to have something to measure others by, has been in one of

@@ -24,10 +24,9 @@ mod writing;
 
 use super::testnet::{AuthName, ChannelName, CoinName, DurabilityName, parse_protocol};
 use crate::failure::{Failure, Result};
-use crate::{files, output, quit, served};
+use crate::{given, output, quit};
 use bezant_core::message::bundle::BUNDLE_OPERATIONS_MAX;
 use bezant_node::config::{ClusterConfig, Protocol};
-use bezant_node::keys;
 use bezant_perf::figures::Figures;
 use bezant_perf::load::Asked;
 use bezant_perf::network::Network;
@@ -131,8 +130,9 @@ pub(crate) struct Arguments {
     #[arg(conflicts_with_all = ["compare", "protocol", "f", "replicas", "channel", "auth"])]
     #[arg(conflicts_with_all = ["coin", "netns", "cpu_share", "lie"])]
     cluster: Option<PathBuf>,
-    /// Have that cluster execute this operation of whatever service it has, in hexadecimal; several are taken in turn
-    #[arg(long, value_name = "HEX", requires = "cluster", value_parser = operation)]
+    /// Have that cluster execute this operation of whatever service it has, in hexadecimal; several are taken in turn.
+    /// An --attack asks for them, too
+    #[arg(long, value_name = "HEX", requires = "cluster", value_parser = given::operation)]
     #[arg(conflicts_with_all = ["request", "reply", "service", "workload"])]
     operation: Vec<Bytes>,
     /// The client's secret key for that cluster [default: client.key beside the cluster's file]
@@ -201,9 +201,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         has_attacker: arguments.attacker.attack.is_some() && arguments.cluster.is_none(),
         running: measure::Running::default(),
     };
-    if let Some(file) = arguments.cluster.as_ref().filter(|_| arguments.operation.is_empty()) {
+    if let Some(file) = &arguments.cluster {
         let config = ClusterConfig::load(file).map_err(Failure::usage)?;
-        served::expect_ours(&files::members(&config), config.to_cluster().replicas.weak())?;
+        given::expect_ours_without(&arguments.operation, &config)?;
     }
     let for_signals = bench.running.clone();
     quit::on_request(move || for_signals.exit())?;
@@ -270,11 +270,6 @@ fn median(mut runs: Vec<Figures>) -> Figures {
     runs.sort_by(|a, b| a.ops_per_s.total_cmp(&b.ops_per_s));
     let middle = runs.len() / 2;
     runs.swap_remove(middle)
-}
-
-/// An operation in hexadecimal.
-fn operation(digits: &str) -> std::result::Result<Bytes, &'static str> {
-    keys::from_hex_any(digits).map(Bytes::from).ok_or("no pairs of hexadecimal digits")
 }
 
 /// Whether all of this can be measured.
