@@ -42,11 +42,9 @@ pub fn run(command: &mut Command, input: &str) -> Outcome {
     let input = input.to_owned();
     // A program that ends early does not read it all.
     let writer = thread::spawn(move || drop(stdin.write_all(input.as_bytes())));
-    let stdout = reader(child.0.stdout.take().unwrap());
-    let stderr = reader(child.0.stderr.take().unwrap());
-    let status = child.wait();
+    let outcome = child.finish();
     writer.join().unwrap();
-    Outcome { code: status.code(), stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }
+    outcome
 }
 
 /// Runs a command that succeeds and prints JSON.
@@ -90,6 +88,15 @@ impl Running {
             assert!(Instant::now() < deadline, "it does not end");
             thread::sleep(Duration::from_millis(10));
         }
+    }
+
+    /// Ends its input, and returns what it says to its end.
+    pub fn finish(&mut self) -> Outcome {
+        drop(self.0.stdin.take());
+        let stdout = reader(self.0.stdout.take().unwrap());
+        let stderr = reader(self.0.stderr.take().unwrap());
+        let status = self.wait();
+        Outcome { code: status.code(), stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }
     }
 
     pub fn signal(&self, signal: rustix::process::Signal) {
