@@ -84,6 +84,9 @@ const TRANSFER: u64 = 60_000_000;
 /// The longest wait for others' requests, as a part of `Limits::client_retry`.
 const CLIENT_PASS_PARTS: u64 = 8;
 
+/// How much longer the first phase of a run is in which instances are measured.
+const BUSY_TIMES: u64 = 8;
+
 impl Scenario {
     /// Draws the run that the options name.
     pub fn draw(options: &ScenarioOptions) -> Self {
@@ -111,13 +114,17 @@ impl Scenario {
         let clocks = draw_clocks(seed, has(Feature::Clocks));
         let mut rng = Rng::stream(seed, "phases");
         let safety = limits.view_timeout.0 * size.spans(rng.between(6, 24));
+        let has_quorum = options.protocol.schedule().parts().contains(&Part::Quorum);
+        let is_busy = calm && adversary.is_none() && options.protocol.is_robust() && has_quorum;
+        let safety = if is_busy { BUSY_TIMES * safety } else { safety };
         let pass = rng.between(1, 2 * network.delay_min + 1) * u64::from(has(Feature::Passes));
         let limits = if has(Feature::SmallLimits) { size::small_limits(seed, options.service, limits) } else { limits };
         let patient = |limits| size::calm_limits((seed, options.protocol), (n, f), &network, &disk, pass, limits);
         let limits = if calm { patient(limits) } else { limits };
         let spare = f - liars.len() - usize::from(amnesiac.is_some());
         let outsiders = draw_outsiders(seed, &places[n - 1 - spare..n - 1], &liars, &has);
-        let plan = draw_plan(seed, size, safety, &limits, &has).with_requests_max(options.requests);
+        let plan = draw_plan(seed, size, safety, &limits, &has);
+        let plan = if is_busy { plan.busy() } else { plan }.with_requests_max(options.requests);
         let patience = limits.view_timeout.0;
         let blackout = schedule::draw_blackout(seed, safety, patience, &has);
         let safety = safety + blackout.map_or(0, |(_, span)| span);
@@ -136,7 +143,7 @@ impl Scenario {
             f,
             client_auth: draw_auth((seed, calm), options.protocol, adversary, cast.client, strangers),
             coin: draw_coin(options),
-            quota: draw_quota(seed, has(Feature::Unrest)),
+            quota: draw_quota(seed, has(Feature::Unrest), is_busy),
             adversary,
             cast,
             network,
@@ -297,9 +304,12 @@ fn draw_client_pass(seed: u64, limits: &Limits, is_shared: bool) -> Option<u64> 
 }
 
 /// Short Backups, so that a run sees many instances. Where instances are to fail one after the other, they often end at
-/// once.
-fn draw_quota(seed: u64, unrest: bool) -> Quota {
+/// once. Where they are to be measured, one that is long enough for that.
+fn draw_quota(seed: u64, unrest: bool, is_busy: bool) -> Quota {
     let mut rng = Rng::stream(seed, "quota");
+    if is_busy {
+        return Quota::Fixed(rng.between(60, 100));
+    }
     let k = rng.between(1, 6);
     if unrest && Rng::stream(seed, "end at once").coin() {
         return Quota::Fixed(1);

@@ -221,6 +221,22 @@ impl Plan {
         self
     }
 
+    /// One client with so many requests, one after the other, that what executes them can be measured.
+    #[must_use]
+    pub fn busy(self) -> Self {
+        Self {
+            clients: 1,
+            identities: 1,
+            requests: 220,
+            bundles: (0, 0),
+            think: 0,
+            deadlines: (0, 0),
+            watches: 0,
+            strangers: 0,
+            ..self
+        }
+    }
+
     /// Requests of all clients in both phases.
     pub const fn requests_total(&self) -> u64 {
         (self.clients + 3 * self.strangers) * (self.requests + self.more) + self.watches * self.requests

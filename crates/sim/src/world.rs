@@ -120,8 +120,8 @@ impl World {
         let correct = n - scenario.liars.union(&scenario.outsiders).count();
         let dissent = scenario.features.contains(&Feature::Dissent);
         let identities = scenario.plan.identities as usize + 1;
-        let checks =
-            Checks::new(&cluster, identities, correct, scenario.is_calm(), dissent, !scenario.liars.is_empty());
+        let calm = (scenario.is_calm(), scenario.adversary.is_none());
+        let checks = Checks::new(&cluster, identities, correct, calm, dissent, !scenario.liars.is_empty());
         let mut stage = Stage::new(cluster.clone(), network, Trace::new(readable), checks, Sides::new(twins.clone()));
         if scenario.adversary == Some(Adversary::Tamper) {
             stage.tamper = Some(Tamper::new(Rng::stream(seed, "tamper")));

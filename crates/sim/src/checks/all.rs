@@ -29,13 +29,13 @@ pub struct Checks {
 
 impl Checks {
     /// Every check there is, for so many identities of clients and correct replicas, and a run in which nothing but
-    /// clients may be wrong if it is calm. With `dissent` correct replicas may execute a request otherwise; then those
+    /// clients may be wrong if it is calm, and nobody lies if all are honest. With `dissent` correct replicas may execute a request otherwise; then those
     /// who lie may give an answer and testify against it, so that it is taken back (see [`bezant_core::dissent`]).
     pub fn new(
         cluster: &Cluster,
         identities: usize,
         correct: usize,
-        is_calm: bool,
+        (is_calm, all_honest): (bool, bool),
         dissent: bool,
         liars: bool,
     ) -> Self {
@@ -47,7 +47,7 @@ impl Checks {
             Box::new(Roots::new(dissent, liars)),
             Box::new(Memory::new(cluster, identities, dissent)),
             Box::new(Lasso::new(cluster, correct)),
-            Box::new(Needless::new(cluster, is_calm)),
+            Box::new(Needless::new(cluster, is_calm, all_honest)),
         ];
         if !(dissent && liars) {
             checks.push(Box::new(Linearizability::default()));

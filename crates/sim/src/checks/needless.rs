@@ -2,8 +2,9 @@
 //! that clients do ends an instance of Ring. What a resilient ring stops for is its quota. Where PBFT is all that there
 //! is, nothing that clients do makes a replica leave a view, an honest call last, or an honest client find no room. In
 //! Aardvark views take turns; and a primary that fetches a state when its turn comes does not get to propose anything.
-//! Where Backups measure other instances, none is left because a request is left out (abs-E6); whether it is worth
-//! while depends on the network.
+//! Where Backups measure other instances, none is left because a request is left out (abs-E6). Nor, where nobody at all
+//! lies, is Quorum left because it is slower than they were: it takes two message delays, and they take four. Others take
+//! more, and here a message costs nothing but its delay: whether they are worth while depends on the network.
 //!
 //! Only [calm](crate::scenario::Scenario::is_calm) runs have such a time; all others this check lets pass. Nor does it
 //! look at an instance that correct replicas began with different histories, each by a valid proof: nothing can be
@@ -37,6 +38,8 @@ const PATIENCE_WITHOUT_VIEWS: u64 = 10 * PATIENCE;
 pub struct Needless {
     /// `None` if the run is not calm.
     cluster: Option<Cluster>,
+    /// Whether nobody lies, no client either.
+    all_honest: bool,
     /// The histories with which each instance was begun.
     begun: BTreeMap<InstanceId, BTreeSet<Digest>>,
     /// Who fetches a state.
@@ -46,9 +49,9 @@ pub struct Needless {
 }
 
 impl Needless {
-    /// Looks at the rings or at the PBFT of this cluster, if the run is calm.
-    pub fn new(cluster: &Cluster, is_calm: bool) -> Self {
-        Self { cluster: is_calm.then(|| cluster.clone()), ..Self::default() }
+    /// Looks at the instances or at the PBFT of this cluster, if the run is calm.
+    pub fn new(cluster: &Cluster, is_calm: bool, all_honest: bool) -> Self {
+        Self { cluster: is_calm.then(|| cluster.clone()), all_honest, ..Self::default() }
     }
 
     /// Whether a view ends because no view of Aardvark lasts for ever, and none whose primary is not there yet.
@@ -110,7 +113,9 @@ impl Check for Needless {
             }
             Notice::Stopped { instance, reason } => {
                 let is_ring = matches!(cluster.part(*instance), Part::RingFast | Part::RingResilient);
-                if *reason == StopReason::LeftOut {
+                let is_quorum = cluster.part(*instance) == Part::Quorum;
+                let is_slower = self.all_honest && is_quorum && *reason == StopReason::SlowerThanABackup;
+                if *reason == StopReason::LeftOut || is_slower {
                     return Err(format!("{replica} stopped {instance} although nothing was wrong: {reason}"));
                 }
                 let agree = self.begun.get(instance).is_none_or(|histories| histories.len() <= 1);
