@@ -300,7 +300,7 @@ mod tests {
         }
         let Kind::Switching(switching) = table_5().kind else { panic!("it is about switches") };
         for attack in switching.attacks.into_iter().flatten() {
-            assert_eq!(about(&table_5(), attack), 1, "{attack:?}");
+            assert_eq!(about(&table_5(), attack), 2, "{attack:?}");
         }
     }
 
