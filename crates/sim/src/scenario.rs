@@ -99,10 +99,8 @@ impl Scenario {
         let has = |feature| features.contains(&feature);
 
         let strangers = has(Feature::DynamicClients);
-        let adversary = match calm {
-            true => options.adversary.resolve_calm(seed, size, options.protocol, strangers),
-            false => options.adversary.resolve(seed, size, options.protocol, strangers, has(Feature::Partings)),
-        };
+        let adversary = draw_adversary(options, size, calm, &has);
+        let is_busy = is_busy(options, calm, adversary);
         let mut places: Vec<ReplicaId> = (0..n as u8).map(ReplicaId).collect();
         Rng::stream(seed, "places").shuffle(&mut places);
         let (liars, amnesiac) = draw_faulty(&places, f, adversary, &has);
@@ -113,10 +111,8 @@ impl Scenario {
         let limits = size.members(seed, draw_members(seed, size.clocks(draw_limits(seed, &network, &disk))));
         let clocks = draw_clocks(seed, has(Feature::Clocks));
         let mut rng = Rng::stream(seed, "phases");
-        let safety = limits.view_timeout.0 * size.spans(rng.between(6, 24));
-        let has_quorum = options.protocol.schedule().parts().contains(&Part::Quorum);
-        let is_busy = calm && adversary.is_none() && options.protocol.is_robust() && has_quorum;
-        let safety = if is_busy { BUSY_TIMES * safety } else { safety };
+        let times = if is_busy { BUSY_TIMES } else { 1 };
+        let safety = times * limits.view_timeout.0 * size.spans(rng.between(6, 24));
         let pass = rng.between(1, 2 * network.delay_min + 1) * u64::from(has(Feature::Passes));
         let limits = if has(Feature::SmallLimits) { size::small_limits(seed, options.service, limits) } else { limits };
         let patient = |limits| size::calm_limits((seed, options.protocol), (n, f), &network, &disk, pass, limits);
@@ -215,6 +211,27 @@ impl Scenario {
 fn draw_coin(options: &ScenarioOptions) -> Coin {
     let is_common = || options.protocol.has_ritas() && Rng::stream(options.seed, "coin").below(4) == 0;
     options.coin.unwrap_or_else(|| if is_common() { Coin::Common } else { Coin::Local })
+}
+
+/// Who lies, if anybody does.
+fn draw_adversary(
+    options: &ScenarioOptions,
+    size: Size,
+    calm: bool,
+    has: &impl Fn(Feature) -> bool,
+) -> Option<Adversary> {
+    let ScenarioOptions { seed, protocol, adversary, .. } = *options;
+    let strangers = has(Feature::DynamicClients);
+    match calm {
+        true => adversary.resolve_calm(seed, size, protocol, strangers),
+        false => adversary.resolve(seed, size, protocol, strangers, has(Feature::Partings)),
+    }
+}
+
+/// Whether there is so much to do that what Backups and Quorum are worth can be measured: where nobody lies.
+fn is_busy(options: &ScenarioOptions, calm: bool, adversary: Option<Adversary>) -> bool {
+    let protocol = options.protocol;
+    calm && adversary.is_none() && protocol.is_robust() && protocol.schedule().parts().contains(&Part::Quorum)
 }
 
 /// The features that a run has: each in about half of them, unless something speaks against it.

@@ -29,8 +29,9 @@ pub struct Checks {
 
 impl Checks {
     /// Every check there is, for so many identities of clients and correct replicas, and a run in which nothing but
-    /// clients may be wrong if it is calm, and nobody lies if all are honest. With `dissent` correct replicas may execute a request otherwise; then those
-    /// who lie may give an answer and testify against it, so that it is taken back (see [`bezant_core::dissent`]).
+    /// clients may be wrong if it is calm, and nobody lies if all are honest. With `dissent` correct replicas may
+    /// execute a request otherwise; then those who lie may give an answer and testify against it, so that it is taken
+    /// back (see [`bezant_core::dissent`]).
     pub fn new(
         cluster: &Cluster,
         identities: usize,

@@ -3,8 +3,8 @@
 //! is, nothing that clients do makes a replica leave a view, an honest call last, or an honest client find no room. In
 //! Aardvark views take turns; and a primary that fetches a state when its turn comes does not get to propose anything.
 //! Where Backups measure other instances, none is left because a request is left out (abs-E6). Nor, where nobody at all
-//! lies, is Quorum left because it is slower than they were: it takes two message delays, and they take four. Others take
-//! more, and here a message costs nothing but its delay: whether they are worth while depends on the network.
+//! lies, is Quorum left because it is slower than they were: it takes two message delays, and they take four. Others
+//! take more, and here a message costs nothing but its delay: whether they are worth while depends on the network.
 //!
 //! Only [calm](crate::scenario::Scenario::is_calm) runs have such a time; all others this check lets pass. Nor does it
 //! look at an instance that correct replicas began with different histories, each by a valid proof: nothing can be

@@ -42,8 +42,8 @@
 //! expected comes down with the views that do not meet it, and after n of them a view with a correct primary in which
 //! PBFT would be live is left in peace for long. To leave a view in which something was executed because it was slow is
 //! no suspicion: it does not double the time-out of whoever found it so, or heard it of f + 1 others. f liars cannot
-//! end a view: that takes a correct replica that has seen it fail by the same rule. A primary that is slow or silent for
-//! at most f correct replicas keeps its view, as in PBFT; the time-out for each request is still there.
+//! end a view: that takes a correct replica that has seen it fail by the same rule. A primary that is slow or silent
+//! for at most f correct replicas keeps its view, as in PBFT; the time-out for each request is still there.
 //!
 //! # What it does not do
 //! Clients that ask all replicas but the primary make it look slow: what they ask for waits, and only one of their

@@ -89,7 +89,8 @@ impl Pbft {
         self.leave_patiently(context, self.view.next(), failed.reason());
     }
 
-    /// Leaves for a view, perhaps because others do. If this one got on and was slow, the next one has as long as it had.
+    /// Leaves for a view, perhaps because others do. If this one got on and was slow, the next one has as long as it
+    /// had.
     pub(super) fn leave_patiently(&mut self, context: &mut Ctx<'_>, view: View, reason: &'static str) {
         let was_slow = self.watch.as_ref().is_some_and(|watch| watch.leaves_patience(self.replicas.weak()));
         if was_slow && self.phase == Phase::Normal {
