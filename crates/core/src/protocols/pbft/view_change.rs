@@ -206,7 +206,7 @@ impl Pbft {
         let left = self.view_changes.values().filter(|known| known.value().view >= self.view).count();
         if left >= self.replicas.strong() && self.view_timer.is_none() {
             self.view_timer = Some(ViewTimer::NewView);
-            let at = self.view_deadline(context);
+            let at = context.now + self.time_to_begin(context);
             context.push(OrderEffect::SetTimer(PbftTimer::View, at));
         }
         self.try_new_view(context);

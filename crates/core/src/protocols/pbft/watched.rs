@@ -6,7 +6,7 @@ use super::replica::{Ctx, Pbft, Phase};
 use crate::ids::{ClientId, ReplicaId, View};
 use crate::protocols::aardvark::Watch;
 use crate::protocols::total_order::OrderEffect;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use core::ops::Bound;
 
 impl Pbft {
@@ -98,6 +98,12 @@ impl Pbft {
         } else {
             self.start_view_change(context, view, reason);
         }
+    }
+
+    /// Aardvark 3. How long a primary may take to begin its view, once 2f+1 have left for it.
+    pub(super) fn time_to_begin(&self, context: &Ctx<'_>) -> Duration {
+        let view_timeout = self.view_timeout(context);
+        if self.watch.is_some() { Watch::turn(view_timeout) } else { view_timeout }
     }
 
     /// Aardvark 2. What has waited longest to be proposed, since before the turn that is over, is watched.
