@@ -206,6 +206,19 @@ fn a_robust_protocol_is_measured_before_an_attack_and_under_it() {
 }
 
 #[test]
+fn whoever_joins_to_attack_finds_a_cluster_that_lets_it() {
+    let one_order =
+        ["bench", "--protocol", "aardvark", "--attack", "join-flood", "--clients", "4", "--outstanding", "1"];
+    let outcome = run(bezant(&one_order).args(["--warmup", "0", "--seconds", "1", "--json"]), "");
+    assert_eq!(outcome.code, Some(0), "an attack that does nothing fails: {outcome:?}");
+    let line: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert!(line["ops"].as_u64().unwrap() > 0, "{line}");
+    let row = ["--figure", "other-attacks", "--fault", "join-flood", "--protocols", "r-aliph:auth=hybrid"];
+    let (_, outcome) = compare(&[&row[..], &["--rounds", "1"]].concat());
+    assert!(!outcome.stderr.contains("failed"), "nobody joins it, so nothing is measured: {outcome:?}");
+}
+
+#[test]
 fn bursts_send_exactly_their_requests() {
     let (scratch, outcome) =
         compare(&["--figure", "figure-15", "--protocols", "pbft,unreplicated", "--rounds", "1", "--scale", "0.005"]);

@@ -132,7 +132,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     let operations = Operations::of(&arguments.operation, adversary, &config.limits)?;
     let key = arguments.key.clone().unwrap_or_else(|| arguments.cluster.with_file_name("client.key"));
     let (attacks, instance) = match requests {
-        Requests::Simulated(adversary) if adversary.needs_strangers() => {
+        Requests::Simulated(adversary) if arguments.kind.joins() => {
             let mut joiner = who_joins(&config, arguments.key.as_deref(), adversary, operations)?;
             joiner.go_on(is_over).map_err(failed)?;
             (joiner.attacks(), joiner.instance())

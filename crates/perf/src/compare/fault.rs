@@ -1,5 +1,7 @@
 //! What may be wrong for a while, and whose fault it is.
 
+use bezant_core::schedule::Protocol;
+
 /// What is wrong for a while: with a replica, its links, or a client beside those that are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -25,6 +27,20 @@ pub enum Fault {
     Censor,
     /// The last replica floods the others.
     ReplicaFlood,
+    /// A client panics whenever it speaks.
+    PanicStorm,
+    /// The first replica is slower and slower, until the others lose patience.
+    SlowByEpsilon,
+    /// The first replica proposes different batches to different replicas.
+    Equivocate,
+    /// A client gives the bodies of big requests to a liar only.
+    WithholdBody,
+    /// A client joins with cookies that prove nothing.
+    JoinFlood,
+    /// A client announces what it never asks for.
+    FeedbackLies,
+    /// The last replica stops instances without reason.
+    LowLoadForgery,
 }
 
 /// Whose fault something is.
@@ -42,7 +58,7 @@ pub enum Culprit {
 
 impl Fault {
     /// Every fault.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 18] = [
         Self::Stop,
         Self::Kill,
         Self::Cut,
@@ -54,6 +70,13 @@ impl Fault {
         Self::ProcessingDelay,
         Self::Censor,
         Self::ReplicaFlood,
+        Self::PanicStorm,
+        Self::SlowByEpsilon,
+        Self::Equivocate,
+        Self::WithholdBody,
+        Self::JoinFlood,
+        Self::FeedbackLies,
+        Self::LowLoadForgery,
     ];
 
     /// As the command line has it.
@@ -70,6 +93,13 @@ impl Fault {
             Self::ProcessingDelay => "processing-delay",
             Self::Censor => "censor",
             Self::ReplicaFlood => "replica-flood",
+            Self::PanicStorm => "panic-storm",
+            Self::SlowByEpsilon => "slow-by-epsilon",
+            Self::Equivocate => "equivocate",
+            Self::WithholdBody => "withhold-body",
+            Self::JoinFlood => "join-flood",
+            Self::FeedbackLies => "feedback-lies",
+            Self::LowLoadForgery => "low-load-forgery",
         }
     }
 
@@ -87,6 +117,21 @@ impl Fault {
             Self::ProcessingDelay => "replica 0 takes 10 ms longer for whatever comes",
             Self::Censor => "replica 0 never hears some clients",
             Self::ReplicaFlood => "the last replica floods the others",
+            Self::PanicStorm => "a client panics whenever it speaks",
+            Self::SlowByEpsilon => "replica 0 is slower and slower, until the others lose patience",
+            Self::Equivocate => "replica 0 proposes different batches to different replicas",
+            Self::WithholdBody => "a client gives the bodies of big requests to a liar only",
+            Self::JoinFlood => "a client joins with cookies that prove nothing",
+            Self::FeedbackLies => "a client announces what it never asks for",
+            Self::LowLoadForgery => "the last replica stops instances without reason",
+        }
+    }
+
+    /// Whether there is something for it to spoil: a primary's proposals, or joining, where there is but one order.
+    pub const fn concerns(self, protocol: Protocol) -> bool {
+        match self {
+            Self::Equivocate | Self::JoinFlood => protocol.is_one_order(),
+            _ => true,
         }
     }
 
@@ -95,8 +140,9 @@ impl Fault {
         match self {
             Self::Stop | Self::Kill | Self::Cut | Self::Slow => Culprit::Machine,
             Self::Panics | Self::PartialMacs | Self::ClientFlood | Self::Malformed => Culprit::Client,
-            Self::ProcessingDelay | Self::Censor => Culprit::First,
-            Self::ReplicaFlood => Culprit::Last,
+            Self::PanicStorm | Self::WithholdBody | Self::JoinFlood | Self::FeedbackLies => Culprit::Client,
+            Self::ProcessingDelay | Self::Censor | Self::SlowByEpsilon | Self::Equivocate => Culprit::First,
+            Self::ReplicaFlood | Self::LowLoadForgery => Culprit::Last,
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::load::Asked;
 use std::time::Duration;
 
 /// The names of [`all`].
-pub const NAMES: [&str; 44] = [
+pub const NAMES: [&str; 45] = [
     "figure-5",
     "table-2",
     "figure-8",
@@ -31,6 +31,7 @@ pub const NAMES: [&str; 44] = [
     "table-5",
     "figure-17",
     "figure-18",
+    "other-attacks",
     "practicality-table-1",
     "practicality-figure-3",
     "ring-7-3",

@@ -28,6 +28,11 @@ static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
 });
 
 impl Kind {
+    /// Whether it comes from somebody who joins, and has no key that the cluster's file names.
+    pub(crate) fn joins(self) -> bool {
+        matches!(self, Self::Simulated(adversary) if adversary.needs_strangers())
+    }
+
     const fn name(self) -> &'static str {
         match self {
             Self::PartialMacs => "partial-macs",

@@ -45,6 +45,11 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
+    /// Whether the attacker is somebody who joins.
+    pub(super) fn joins(&self) -> bool {
+        self.attack.is_some_and(Kind::joins)
+    }
+
     /// Whether all that is compared can be attacked.
     ///
     /// # Errors
@@ -85,8 +90,8 @@ impl Attacker {
         }
     }
 
-    /// Begins an attack on a cluster, with a key. It asks for what is given, if something is. The launcher's words come
-    /// before its command line.
+    /// Begins an attack on a cluster, with a key, or with a new one where it joins. It asks for what is given, if
+    /// something is. The launcher's words come before its command line.
     pub(super) fn begin(
         &self,
         kind: Kind,
@@ -100,7 +105,10 @@ impl Attacker {
         let mut words = launcher.into_iter().map(Into::into).chain([program.into_os_string()]);
         let mut command = Command::new(words.next().expect("there is a program"));
         command.args(words).args(["attack", "--json", "--while-input", "--kind", &name]).arg("--cluster").arg(cluster);
-        command.arg("--key").arg(key).args(["--seconds", LASTS_MAX]);
+        command.args(["--seconds", LASTS_MAX]);
+        if !kind.joins() {
+            command.arg("--key").arg(key);
+        }
         command.args(given.iter().flat_map(|operation| ["--operation".to_owned(), keys::to_hex(operation)]));
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(failed)?;
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(child);

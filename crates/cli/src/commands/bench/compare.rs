@@ -327,6 +327,7 @@ pub(super) fn subject(arguments: &Arguments, contender: Contender, point: &Point
         asked: Asked::Alike,
         variant: point.variant,
         history_interval: None,
+        lets_join: arguments.attacker.joins(),
     }
 }
 

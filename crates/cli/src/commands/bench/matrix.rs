@@ -168,6 +168,7 @@ fn subjects(arguments: &Arguments) -> Vec<(u8, Subject)> {
                             asked: Asked::Alike,
                             variant: None,
                             history_interval: None,
+                            lets_join: arguments.attacker.joins(),
                         };
                         (f, subject)
                     }));

@@ -60,6 +60,8 @@ pub(super) struct Subject {
     pub(super) variant: Option<Variant>,
     /// Requests between two checkpoints of an instance that may abort, if not as usual.
     pub(super) history_interval: Option<u64>,
+    /// Whether clients may join it that it does not name, even if none of those that are measured does.
+    pub(super) lets_join: bool,
 }
 
 impl fmt::Display for Subject {
@@ -261,7 +263,7 @@ impl Bench {
             channel: subject.channel.into(),
             durability: subject.durability.into(),
             service: subject.asked.sql().map_or(Served::Null, |_| Served::Sql).name().to_owned(),
-            dynamic_clients: subject.contender.joined,
+            dynamic_clients: subject.contender.joined || subject.lets_join,
             limits: subject.limits(),
             ..Testnet::default()
         };

@@ -325,6 +325,7 @@ fn subjects(arguments: &Arguments) -> Result<Vec<Subject>> {
         },
         variant: None,
         history_interval: None,
+        lets_join: arguments.attacker.joins(),
     };
     if !arguments.suite {
         let protocols = std::iter::once(arguments.protocol).chain(arguments.compare);

@@ -7,7 +7,8 @@ use crate::failure::{Failure, Result};
 use bezant_perf::compare::Kind;
 use bezant_perf::compare::attacks::{Attacks, Run};
 use bezant_perf::compare::claim::Measured;
-use bezant_perf::compare::course::{Course, Timeline};
+use bezant_perf::compare::course::{Course, Event, Timeline};
+use bezant_perf::compare::fault::Fault;
 use bezant_perf::compare::groups::{self, Groups};
 use bezant_perf::compare::sweep::{Measurement, Point, Sweep};
 use bezant_perf::compare::switching::{self, Switching};
@@ -61,7 +62,7 @@ impl Comparison<'_> {
         let measured = self.bench.seconds;
         for (attack, clients) in attacks.places() {
             let course = attacks.course(attack, clients, measured);
-            for contender in self.in_turn(round) {
+            for contender in self.in_turn(round).into_iter().filter(|it| attack.concerns(it.protocol)) {
                 let what = format!("{contender}, {}, clients: {clients}", attack.name());
                 let Some(timeline) = self.follow(&what, contender, &course) else { continue };
                 if let Measured::Attacks(results) = &mut self.measured {
@@ -81,7 +82,9 @@ impl Comparison<'_> {
             reply_bytes: course.reply_bytes,
             variant: None,
         };
-        let outcome = self.bench.follow(&subject(self.arguments, contender, &point), course);
+        let lets_join = matches!(course.event, Event::Outage { fault: Fault::JoinFlood, .. });
+        let subject = Subject { lets_join, ..subject(self.arguments, contender, &point) };
+        let outcome = self.bench.follow(&subject, course);
         let told = |timeline: &Timeline| {
             let ops: u64 = timeline.buckets.iter().sum();
             format!("{ops} operations in {:.1} s", timeline.total.as_secs_f64())
@@ -146,7 +149,10 @@ impl Comparison<'_> {
             Kind::Sweep(sweep) => sweep.points.len() * self.contenders.len(),
             Kind::Course(_) => self.contenders.len(),
             Kind::Switching(it) => it.places().len() * self.contenders.len(),
-            Kind::Attacks(attacks) => attacks.places().count() * self.contenders.len(),
+            Kind::Attacks(attacks) => {
+                let concerned = |attack: Fault| self.contenders.iter().filter(move |it| attack.concerns(it.protocol));
+                attacks.places().flat_map(|(attack, _)| concerned(attack)).count()
+            }
             Kind::Groups(groups) => groups.cells.len(),
         };
         let total = of_one_round * self.arguments.length.rounds as usize;
