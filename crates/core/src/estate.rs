@@ -294,9 +294,22 @@ impl<S: Service> Estate<S> {
     /// # Errors
     /// [`BadState`] if the service does not accept the pages: it is not the service that wrote them.
     pub fn install(&mut self, tree: Tree) -> Result<(), BadState> {
+        self.replace(tree, None)
+    }
+
+    /// Replaces the state, which is wrong, by one that was ruled to be right. The version at the stable checkpoint
+    /// stays: from there replicas testify and go back, until another one is stable.
+    ///
+    /// # Errors
+    /// [`BadState`] if the service does not accept the pages: it is not the service that wrote them.
+    pub fn repair(&mut self, tree: Tree, stable: Sequence) -> Result<(), BadState> {
+        self.replace(tree, Some(stable))
+    }
+
+    fn replace(&mut self, tree: Tree, kept: Option<Sequence>) -> Result<(), BadState> {
         self.tentative = None;
         self.restore(&tree)?;
-        self.versions.clear();
+        self.versions.retain(|sequence, _| Some(*sequence) == kept);
         self.versions.insert(self.meta.executed, tree);
         self.since.clear();
         self.forget_effects();

@@ -351,7 +351,12 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             return;
         }
         let repaired = self.examine(s, &evidence, &tree);
-        if self.ledger.estate.install(tree).is_err() {
+        let certificate = evidence.certificate_of(self.what.replicas.strong());
+        let installed = match certificate {
+            Some(_) => self.ledger.estate.install(tree),
+            None => self.ledger.estate.repair(tree, self.stable.checkpoint().sequence),
+        };
+        if installed.is_err() {
             // 2f+1 replicas agree on pages that our service cannot read: it is not the same service.
             let mine = self.ledger.estate.newest_version().root();
             return s.out.notify(Notice::Diverged { sequence, mine, agreed: root });
@@ -361,7 +366,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             s.out.notify(Notice::Repaired(Box::new(divergence)));
         }
         let mut queue = Queue::new();
-        if let Some(certificate) = evidence.certificate_of(self.what.replicas.strong()) {
+        if let Some(certificate) = certificate {
             self.stable = evidence.clone();
             self.unlogged = false;
             self.installed_limited(s, certificate);
