@@ -181,13 +181,19 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             }
             return;
         }
-        let Some(mine) = self.version(sequence).map(Tree::root) else { return };
-        if mine != root {
+        // Whoever took a state that was ruled to be right may have none from before it.
+        if self.version(sequence).map(Tree::root) != Some(root) {
             self.note_difference(s, sequence, root);
             self.ahead = Some(certificate);
             return self.begin_transfer(s);
         }
         self.make_stable(s, queue, certificate);
+    }
+
+    /// Whether this replica has executed for good what led to a checkpoint, and has the state that was signed.
+    fn has(&self, checkpoint: &Checkpoint) -> bool {
+        checkpoint.sequence <= self.executed_for_good()
+            && self.version(checkpoint.sequence).is_some_and(|mine| mine.root() == checkpoint.root)
     }
 
     /// The last batch of this instance executed for good. Before it has its init history, the state counts otherwise.
@@ -294,8 +300,9 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// The transfer timer: begin what had to wait, and ask again for what did not come.
     pub(crate) fn on_transfer_timeout(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         if self.transfer.is_none() {
-            let executed = self.executed_for_good();
-            self.ahead.take_if(|ahead| ahead.value().sequence <= executed);
+            let stable = self.stable.checkpoint().sequence;
+            let ahead = self.ahead.take();
+            self.ahead = ahead.filter(|ahead| ahead.value().sequence > stable && !self.has(ahead.value()));
             self.begin_transfer(s);
         }
         self.continue_transfer(s);
@@ -343,15 +350,16 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// more: the log leads there as before, and what follows is executed again.
     fn take_over(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>, evidence: Evidence, tree: Tree, received: u64) {
         let Checkpoint { sequence, root, .. } = *evidence.checkpoint();
-        let proved = self.ahead.take_if(|ahead| ahead.value().sequence <= sequence);
-        let proved = proved.filter(|proved| proved.value() == evidence.checkpoint());
+        let proved = self.ahead.take_if(|ahead| ahead.value() == evidence.checkpoint());
         let evidence = proved.map_or(evidence, Evidence::Certified);
-        let diverged = self.version(sequence).is_some_and(|mine| mine.root() != root);
-        if sequence <= self.executed_for_good() && !diverged {
+        let certificate = evidence.certificate_of(self.what.replicas.strong());
+        if certificate.is_some() {
+            self.ahead.take_if(|ahead| ahead.value().sequence <= sequence);
+        }
+        if self.has(evidence.checkpoint()) {
             return;
         }
         let repaired = self.examine(s, &evidence, &tree);
-        let certificate = evidence.certificate_of(self.what.replicas.strong());
         let installed = match certificate {
             Some(_) => self.ledger.estate.install(tree),
             None => self.ledger.estate.repair(tree, self.stable.checkpoint().sequence),

@@ -100,10 +100,12 @@ impl Pbft {
         }
     }
 
-    /// Aardvark 3. How long a primary may take to begin its view, once 2f+1 have left for it.
+    /// How long a primary may take to begin its view, once 2f+1 have left for it (Aardvark 3, if it is watched). It
+    /// doubles as the view time-out does, up to the same bound.
     pub(super) fn time_to_begin(&self, context: &Ctx<'_>) -> Duration {
-        let view_timeout = self.view_timeout(context);
-        if self.watch.is_some() { Watch::turn(view_timeout) } else { view_timeout }
+        let limits = &context.cluster.limits;
+        let first = if self.watch.is_some() { Watch::turn(limits.view_timeout) } else { limits.view_timeout };
+        first.doubled(self.attempts, limits.view_timeout_max)
     }
 
     /// Aardvark 2. What has waited longest to be proposed, since before the turn that is over, is watched.

@@ -289,6 +289,37 @@ fn what_f_plus_1_signed_repairs_and_proves_nothing() {
     assert!(net.hosts[6].replica.report().stable.0 >= 4);
 }
 
+/// Two were given the state at one checkpoint, for which f+1 had signed, before they heard that an older one is stable.
+/// They have no state there any more. All others are beyond that, and testify from it: so they fetch it.
+#[test]
+fn an_older_checkpoint_that_is_stable_counts_after_a_repair() {
+    let damaged = |id| if id >= 5 { Damaged::at(5) } else { Damaged::default() };
+    let mut net = Net::serving(7, 1, ClientAuth::Hybrid, every_4(), damaged);
+    let is_of_the_first = |frame: &Frame| match &frame.message {
+        Message::Checkpoint(vote) => vote.claims().sequence == Sequence(4),
+        message => kind(message) == "STABLE",
+    };
+    net.lose(move |frame| frame.to == r(6) && is_of_the_first(frame));
+    for value in 1..=7 {
+        assert_eq!(net.add(1), done(value));
+    }
+    let is_down = |frame: &Frame| [r(1), r(2)].iter().any(|down| frame.from == *down || frame.to == *down);
+    let is_new =
+        |frame: &Frame| matches!(&frame.message, Message::Checkpoint(vote) if vote.claims().ruled > Sequence(0));
+    net.lose(move |frame| is_down(frame) || is_new(frame) || frame.to == r(6) && is_of_the_first(frame));
+    assert_eq!(net.add_within(PATIENCE, 0, 1), done(8));
+    let stable = |net: &Net<Damaged>| [0, 3, 4, 6].map(|id| net.hosts[id].replica.report().stable.0);
+    assert!(net.noticed(6, |notice| matches!(notice, Notice::Repaired(found) if found.sequence == Sequence(8))));
+    assert_eq!(stable(&net), [4, 4, 4, 0]);
+    net.lose(move |frame| is_down(frame) || is_new(frame));
+    net.pass(10_000_000);
+    assert_eq!(stable(&net), [4; 4]);
+    net.isolate(&[1, 2]);
+    net.pass(10_000_000);
+    let after = stable(&net);
+    assert!(after[0] >= 8 && after == [after[0]; 4], "{after:?}");
+}
+
 /// The state is right again at the next checkpoint, before the right one of the last is here: that must not be gone
 /// back to.
 #[test]
