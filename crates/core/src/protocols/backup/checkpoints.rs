@@ -227,6 +227,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.wrong.take_if(|(at, _)| *at <= sequence);
         self.dissent.overruled.take_if(|at| *at <= sequence);
         self.transfer.take_if(|transfer| transfer.target().checkpoint().sequence <= sequence);
+        self.ahead.take_if(|ahead| ahead.value().sequence <= sequence);
         for of_replica in self.votes.values_mut() {
             of_replica.retain(|vote| vote.value().sequence > sequence);
         }

@@ -97,6 +97,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         if let Some(ahead) = &self.ahead {
             ahead.check_invariants(cluster, cluster.replicas.strong());
             assert_eq!(ahead.value().instance, self.what.number, "what is ahead is of this instance");
+            assert!(ahead.value().sequence > stable, "what is stable is not ahead");
         }
         if let Some(transfer) = &self.transfer {
             transfer.check_invariants(cluster);
