@@ -1,10 +1,11 @@
-//! No ring stops without need (ring-O12): while no replica fails and the network keeps its time, nothing
-//! that clients do ends an instance of Ring. What a resilient ring stops for is its quota. Where PBFT is all that there
-//! is, nothing that clients do makes a replica leave a view, an honest call last, or an honest client find no room. In
-//! Aardvark views take turns; and a primary that fetches a state when its turn comes does not get to propose anything.
-//! Where Backups measure other instances, none is left because a request is left out (abs-E6). Nor, where nobody at all
-//! lies, is Quorum left because it is slower than they were: it takes two message delays, and they take four. Others
-//! take more, and here a message costs nothing but its delay: whether they are worth while depends on the network.
+//! No ring stops without need (ring-O12): while no replica fails and the network keeps its time, nothing that clients
+//! do ends an instance of Ring. What a resilient ring stops for is its quota. Where PBFT is all that there is, nothing
+//! that clients do makes a replica leave a view, an honest call last, or an honest client find no room. In Aardvark
+//! views take turns; and a primary that fetches a state when its turn comes, or has just done so, does not get to
+//! propose anything. Where Backups measure other instances, none is left because a request is left out (abs-E6). Nor,
+//! where nobody at all lies, is Quorum left because it is slower than they were: it takes two message delays, and they
+//! take four. Others take more, and here a message costs nothing but its delay: whether they are worth while depends on
+//! the network.
 //!
 //! Only [calm](crate::scenario::Scenario::is_calm) runs have such a time; all others this check lets pass. Nor does it
 //! look at an instance that correct replicas began with different histories, each by a valid proof: nothing can be
@@ -42,8 +43,8 @@ pub struct Needless {
     all_honest: bool,
     /// The histories with which each instance was begun.
     begun: BTreeMap<InstanceId, BTreeSet<Digest>>,
-    /// Who fetches a state.
-    fetching: BTreeSet<ReplicaId>,
+    /// Who fetches a state, or did, and until when that counts.
+    fetching: BTreeMap<ReplicaId, u64>,
     /// When the calls began that have not ended yet, where there is nothing but PBFT.
     calls: BTreeMap<u64, u64>,
 }
@@ -55,7 +56,7 @@ impl Needless {
     }
 
     /// Whether a view ends because no view of Aardvark lasts for ever, and none whose primary is not there yet.
-    fn is_turn(&self, cluster: &Cluster, next: View, reason: &str) -> bool {
+    fn is_turn(&self, at: u64, cluster: &Cluster, next: View, reason: &str) -> bool {
         const TURNS: [&str; 5] = [
             "the view is slower than those before it",
             "f+1 replicas ask for another view",
@@ -64,7 +65,8 @@ impl Needless {
             "the primary begins anew",
         ];
         let primary = next.0.checked_sub(1).map(|view| cluster.replicas.primary(View(view)));
-        let is_fetching = primary.is_some_and(|primary| self.fetching.contains(&primary));
+        let until = primary.and_then(|primary| self.fetching.get(&primary));
+        let is_fetching = until.is_some_and(|until| at <= *until);
         cluster.protocol == Protocol::Aardvark && (TURNS.contains(&reason) || is_fetching)
     }
 }
@@ -97,14 +99,12 @@ impl Check for Needless {
         };
         match notice {
             Notice::Transfer { done, .. } => {
-                if *done {
-                    self.fetching.remove(replica)
-                } else {
-                    self.fetching.insert(*replica)
-                };
+                // It may lack batches yet that follow that state.
+                let until = if *done { at + cluster.limits.view_timeout.0 } else { u64::MAX };
+                self.fetching.insert(*replica, until);
                 Ok(())
             }
-            Notice::ViewChangeStarted { view, reason } if is_order && !self.is_turn(cluster, *view, reason) => {
+            Notice::ViewChangeStarted { view, reason } if is_order && !self.is_turn(at, cluster, *view, reason) => {
                 Err(format!("{replica} asks for {view} although nothing was wrong: {reason}"))
             }
             Notice::Begun { instance, history, .. } => {
