@@ -182,7 +182,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             return;
         }
         // Whoever took a state that was ruled to be right may have none from before it.
-        if self.version(sequence).map(Tree::root) != Some(root) {
+        if !self.has(certificate.value()) {
             self.note_difference(s, sequence, root);
             self.ahead = Some(certificate);
             return self.begin_transfer(s);
@@ -301,9 +301,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// The transfer timer: begin what had to wait, and ask again for what did not come.
     pub(crate) fn on_transfer_timeout(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         if self.transfer.is_none() {
-            let stable = self.stable.checkpoint().sequence;
             let ahead = self.ahead.take();
-            self.ahead = ahead.filter(|ahead| ahead.value().sequence > stable && !self.has(ahead.value()));
+            self.ahead = ahead.filter(|ahead| !self.has(ahead.value()));
             self.begin_transfer(s);
         }
         self.continue_transfer(s);
