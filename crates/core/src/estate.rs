@@ -472,6 +472,15 @@ fn agreed_time(last: Instant, proposed: Instant, step_max: Duration) -> Instant 
     proposed.clamp(last + Duration(1), last + step_max.max(Duration(1)))
 }
 
+/// Requests as the next batch of a state.
+#[cfg(test)]
+fn next_batch<S: Service>(estate: &Estate<S>, requests: impl IntoIterator<Item = crate::message::Request>) -> Ordered {
+    let entries = requests.into_iter().map(crate::batch::Entry::Inline).collect();
+    let batch = alloc::sync::Arc::new(crate::batch::Batch::new(crate::service::Proposal::default(), entries));
+    let (sequence, view) = (estate.executed().next(), crate::ids::View(0));
+    Ordered { sequence, view, batch, bodies: Vec::new(), standing: None }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,20 +1,16 @@
 //! Tests: what a bundle is to a service, and to the client table.
 
-use super::Estate;
+use super::{Estate, next_batch};
 use crate::auth::PublicKeys;
-use crate::batch::{Batch, Entry, Ordered};
 use crate::cluster::Cluster;
 use crate::digest::Digest;
-use crate::ids::{ClientId, IdentityId, Timestamp, View};
+use crate::ids::{ClientId, IdentityId, Timestamp};
 use crate::message::bundle::{Results, Single, pack};
 use crate::message::{Outcome, Refusal, Request};
-use crate::service::{
-    Agreed, Asker, BadState, NotReadOnly, PageNumber, Proposal, RESULT_BYTES_MAX, RESULTS_BYTES_MAX, Service,
-};
+use crate::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, RESULT_BYTES_MAX, RESULTS_BYTES_MAX, Service};
 use crate::testing::net::{INSTANCE, cluster};
 use crate::wire::Wire;
 use alloc::collections::BTreeSet;
-use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -65,9 +61,7 @@ fn bundle(session: u32, timestamp: u64, operations: &[&'static [u8]]) -> Request
 
 /// Executes requests as the next batch.
 fn execute(cluster: &Cluster, estate: &mut Estate<Talkative>, requests: Vec<Request>) -> Vec<(Outcome, bool)> {
-    let batch = Arc::new(Batch::new(Proposal::default(), requests.into_iter().map(Entry::Inline).collect()));
-    let ordered =
-        Ordered { sequence: estate.executed().next(), view: View(0), batch, bodies: Vec::new(), standing: None };
+    let ordered = next_batch(estate, requests);
     let mut outcomes = Vec::new();
     estate.execute(cluster, ordered, true, |_, said, is_new| outcomes.push((said.clone(), is_new)));
     outcomes

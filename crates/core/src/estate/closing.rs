@@ -65,19 +65,14 @@ impl<S: Service> Estate<S> {
 mod tests {
     use super::*;
     use crate::auth::PublicKeys;
-    use crate::batch::{Batch, Entry, Ordered};
     use crate::cluster::Cluster;
-    use crate::estate::{Ruled, Summary};
+    use crate::estate::{Ruled, Summary, next_batch};
     use crate::history::{Boundary, Log};
-    use crate::ids::{ClientId, IdentityId, Sequence, Timestamp, View};
+    use crate::ids::{ClientId, IdentityId, Sequence, Timestamp};
     use crate::joining::CONTROL_SESSION;
-    use crate::service::Proposal;
     use crate::services::Counter;
     use crate::testing::net::{INSTANCE, cluster};
     use alloc::string::ToString;
-    use alloc::sync::Arc;
-    use alloc::vec;
-    use alloc::vec::Vec;
 
     fn open() -> (Cluster, Estate<Counter>) {
         let cluster = cluster(4, Default::default(), Default::default());
@@ -100,9 +95,7 @@ mod tests {
 
     /// Executes a request as the next batch.
     fn execute(cluster: &Cluster, estate: &mut Estate<Counter>, request: Request, for_good: bool) -> Outcome {
-        let batch = Arc::new(Batch::new(Proposal::default(), vec![Entry::Inline(request)]));
-        let ordered =
-            Ordered { sequence: estate.executed().next(), view: View(0), batch, bodies: Vec::new(), standing: None };
+        let ordered = next_batch(estate, [request]);
         let mut outcome = None;
         estate.execute(cluster, ordered, for_good, |_, said, _| outcome = Some(said.clone()));
         outcome.unwrap()

@@ -148,16 +148,14 @@ fn position_of(tree: &Tree) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::auth::PublicKeys;
-    use crate::batch::{Batch, Entry, Ordered};
+    use crate::estate::next_batch;
     use crate::estate::trace::Trace;
     use crate::history::Boundary;
-    use crate::ids::{ClientId, IdentityId, Timestamp, View};
+    use crate::ids::{ClientId, IdentityId, Timestamp};
     use crate::message::Request;
-    use crate::service::Proposal;
     use crate::services::Counter;
     use crate::testing::net::{INSTANCE, cluster};
     use alloc::collections::VecDeque;
-    use alloc::sync::Arc;
     use alloc::vec;
     use bytes::Bytes;
 
@@ -190,9 +188,7 @@ mod tests {
             let client = ClientId { identity: IdentityId(1), session: 0 };
             let operation = Bytes::copy_from_slice(&Counter::add(amount));
             let request = Request::new(INSTANCE, client, Timestamp(timestamp), false, operation);
-            let batch = Arc::new(Batch::new(Proposal::default(), vec![Entry::Inline(request)]));
-            let sequence = estate.executed().next();
-            let ordered = Ordered { sequence, view: View(0), batch, bodies: vec![], standing: None };
+            let ordered = next_batch(estate, [request]);
             estate.execute(&cluster, ordered, true, |_, _, _| ());
         };
         for (estate, amount) in [(&mut right, 1), (&mut wrong, 9)] {

@@ -135,19 +135,17 @@ fn is_plain(request: &Request) -> bool {
 mod tests {
     use super::*;
     use crate::auth::PublicKeys;
-    use crate::batch::{Batch, Entry as Item};
     use crate::clients::Freshness;
     use crate::cluster::Limits;
-    use crate::estate::Ruled;
+    use crate::estate::{Ruled, next_batch};
     use crate::history::{Boundary, Log};
-    use crate::ids::{ClientId, IdentityId, Sequence, Timestamp, View};
+    use crate::ids::{ClientId, IdentityId, Sequence, Timestamp};
     use crate::joining::CONTROL_SESSION;
     use crate::message::bundle::pack;
-    use crate::service::{Asker, BadState, NotReadOnly, PageNumber, Proposal, one_by_one};
+    use crate::service::{Asker, BadState, NotReadOnly, PageNumber, one_by_one};
     use crate::services::Counter;
     use crate::testing::Random;
     use crate::testing::net::{INSTANCE, cluster};
-    use alloc::sync::Arc;
     use alloc::vec;
     use bytes::Bytes;
     use core::cell::RefCell;
@@ -219,9 +217,7 @@ mod tests {
 
     /// Executes requests as the next batch.
     fn execute(cluster: &Cluster, estate: &mut Estate<Together>, requests: &[Request]) -> Vec<Outcome> {
-        let batch = Arc::new(Batch::new(Proposal::default(), requests.iter().cloned().map(Item::Inline).collect()));
-        let ordered =
-            Ordered { sequence: estate.executed().next(), view: View(0), batch, bodies: Vec::new(), standing: None };
+        let ordered = next_batch(estate, requests.iter().cloned());
         let mut outcomes = Vec::new();
         estate.execute(cluster, ordered, true, |_, outcome, _| outcomes.push(outcome.clone()));
         estate.check_invariants(cluster);
