@@ -152,12 +152,18 @@ impl Scope {
     pub fn first(&self) -> u64 {
         self.position.saturating_add(u64::from(self.block.unwrap_or(0)) * BLOCK as u64)
     }
+
+    /// The request that stands there in it, counting from 1, over all instances. `None` where there is no such number:
+    /// a scope that nobody has signed says what it likes.
+    fn place(&self, in_block: usize) -> Option<u64> {
+        self.first().checked_add(in_block as u64)
+    }
 }
 
 impl Testimony {
     /// Whether it tells of all requests up to this position, or of a whole block that ends before.
     pub fn reaches(&self, position: u64) -> bool {
-        let last = self.scope.first() + (self.effects.len() as u64).saturating_sub(1);
+        let last = self.scope.first().saturating_add((self.effects.len() as u64).saturating_sub(1));
         self.effects.len() > BLOCK || last >= position
     }
 }
@@ -266,8 +272,8 @@ impl Ruling {
         match self {
             Self::Disputed(list) => {
                 let scope = list.scope(instance)?;
-                let verdict = Verdict::Refused(scope.first() + disputed(replicas, list.effects())? as u64);
-                list.verify(keyring).map(|_| (scope.ruled, verdict))
+                let disputed = scope.place(disputed(replicas, list.effects())?)?;
+                list.verify(keyring).map(|_| (scope.ruled, Verdict::Refused(disputed)))
             }
             Self::Unsettled(list) => {
                 let scope = list.scope(instance)?;
@@ -284,8 +290,9 @@ impl Ruling {
                     && votes.0.windows(2).all(|pair| pair[0].claims().sequence == pair[1].claims().sequence)
                     && only_supported(replicas, votes.0.iter().map(|vote| vote.claims().root)).is_none();
                 let contested = contested(replicas, testimonies.effects()).filter(|_| is_hopeless)?;
+                let contested = scope.place(contested)?;
                 let holds = votes.verify(keyring).is_some() && testimonies.verify(keyring).is_some();
-                holds.then_some((scope.ruled, Verdict::Refused(scope.first() + contested as u64)))
+                holds.then_some((scope.ruled, Verdict::Refused(contested)))
             }
             Self::Right(votes) => {
                 let value = right(replicas, votes.0.iter().map(Claimed::<Signed<_>>::claims))?;
@@ -432,7 +439,11 @@ impl Spoken for Claimed<Signed<Testimony>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::auth::Signature;
     use crate::cluster::{ClientAuth, Limits};
+    use crate::ids::ReplicaId;
+    use crate::services::Counter;
+    use crate::testing::net::{INSTANCE, Net, r};
     use alloc::vec;
 
     fn judge(n: usize, testimonies: &[&str]) -> Option<usize> {
@@ -517,5 +528,25 @@ mod tests {
         assert_eq!(last_block(cluster.replicas, all.iter().map(Vec::as_slice)), 2);
         assert_eq!(last_block(cluster.replicas, all[1..].iter().map(Vec::as_slice)), 2);
         assert_eq!(last_block(cluster.replicas, all[..2].iter().map(Vec::as_slice)), 0);
+    }
+
+    /// What nobody has signed may be about requests beyond the last number.
+    #[test]
+    fn a_ruling_about_no_number_says_nothing() {
+        let net = Net::<Counter>::new(4, Limits::default());
+        let base = Checkpoint { instance: INSTANCE, sequence: Sequence(4), ruled: Sequence(0), root: Digest([7; 32]) };
+        let scope = Scope { base, position: u64::MAX, ruled: Sequence(0), block: Some(0) };
+        let (of, nothing) = (|id: u8| ReplicaId(id), Signature([0; 64]));
+        let testimony = |id: u8| {
+            let effects = vec![Digest([9; 32]), Digest([id; 32])];
+            Claimed::signed(Testimony { scope, effects }, of(id), nothing)
+        };
+        let vote = |id: u8| Claimed::signed(Checkpoint { root: Digest([id; 32]), ..base }, of(id), nothing);
+        let testimonies = || List((1..4).map(testimony).collect());
+        assert_eq!(disputed(net.cluster.replicas, testimonies().effects()), Some(1), "but for its number");
+        let hopeless = Hopeless { votes: List((1..4).map(vote).collect()), testimonies: testimonies() };
+        for ruling in [Ruling::Disputed(testimonies()), Ruling::Hopeless(hopeless)] {
+            assert_eq!(ruling.verdict(&net.cluster, net.keyring(r(0)), INSTANCE), None);
+        }
     }
 }

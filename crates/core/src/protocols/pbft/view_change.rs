@@ -181,9 +181,9 @@ impl Pbft {
         let (stable, strong) = (&view_change.stable, self.replicas.strong());
         let low = stable.claims().sequence;
         let in_window = |claim: &Claim| {
-            claim.sequence > low
-                && claim.sequence.0 <= low.0 + context.cluster.window()
-                && claim.view < view_change.view
+            // Whatever it says that is stable: nothing is proved yet.
+            let above = claim.sequence.0.checked_sub(low.0);
+            above.is_some_and(|above| above > 0 && above <= context.cluster.window()) && claim.view < view_change.view
         };
         let proof = if low == Sequence(0) {
             stable.signatures().is_empty().then_some(None)

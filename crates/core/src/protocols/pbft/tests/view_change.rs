@@ -86,6 +86,24 @@ fn a_view_change_must_prove_its_checkpoint() {
     assert_eq!(net.rejected(1, r(2), Rejection::BadViewChange), 4, "the right one is none of them");
 }
 
+/// A batch that is said to be prepared above a checkpoint that nobody has signed, where no numbers are left.
+#[test]
+fn a_view_change_from_the_last_of_all_numbers_is_refused() {
+    let mut net = Net::new(4, Limits::default());
+    let root = net.hosts[0].replica.report().stable_root;
+    for (count, low) in (1..).zip([u64::MAX - 1, u64::MAX]) {
+        let checkpoint = Checkpoint { instance: InstanceId(1), sequence: Sequence(low), ruled: Sequence(0), root };
+        let stable = Claimed::certified(checkpoint, Vec::new());
+        let prepared = alloc::vec![claim(0, u64::MAX, Digest([1; 32]))];
+        let value = ViewChange { view: View(3), stable, prepared, pre_prepared: Vec::new() };
+        let signed = net.keyring(r(2)).sign(value).into();
+        net.forge(r(2), r(1), crate::testing::net::ordering(PbftMessage::ViewChange(Box::new(signed))));
+        net.round();
+        assert_eq!(net.rejected(1, r(2), Rejection::BadViewChange), count);
+    }
+    assert_eq!(net.add(1), done(1));
+}
+
 /// Of each replica the newest VIEW-CHANGE counts, in whatever order they arrive.
 #[test]
 fn an_older_view_change_does_not_replace_a_newer_one() {
