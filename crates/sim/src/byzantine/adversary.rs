@@ -230,6 +230,8 @@ adversaries! {
     FarStatements => "far-statements", Replicas, OneOf(RITAS), InsteadOf(1000);
     /// A network that is slower than every timer, for good, and delays most whoever is ahead (ritas-A6).
     Asynchrony => "asynchrony", Network, OneOf(RITAS), InsteadOf(50);
+    /// A replica that says numbers at an end of what there is, several in one message.
+    ExtremeNumbers => "extreme-numbers", Replicas, Nothing, InsteadOf(200);
 }
 
 impl Adversary {
@@ -302,13 +304,13 @@ mod tests {
     /// A seed draws by these numbers: whoever changes them changes what all seeds mean.
     #[test]
     fn a_seed_draws_from_as_many_as_ever() {
-        assert_eq!(count("pbft"), (21, 9));
-        assert_eq!(count("unreplicated"), (21, 9));
+        assert_eq!(count("pbft"), (21, 10));
+        assert_eq!(count("unreplicated"), (21, 10));
         for name in ["quorum", "zlight", "chain", "azyzzyva", "aliph"] {
-            assert_eq!(count(name), (33, 11), "{name}");
+            assert_eq!(count(name), (33, 12), "{name}");
         }
-        assert_eq!(count("ring"), (35, 12));
-        assert_eq!(count("quorum, ring-resilient"), (33, 8));
+        assert_eq!(count("ring"), (35, 13));
+        assert_eq!(count("quorum, ring-resilient"), (33, 9));
         let strangers = Adversary::drawn_among_strangers();
         assert_eq!(strangers, [Adversary::JoinFlood, Adversary::MemberReplay, Adversary::Takeover]);
     }

@@ -133,6 +133,36 @@ impl Forge {
         Some(signed(&lie, keyring))
     }
 
+    /// The message with several of its long numbers at an end of what there is, whoever has signed them. One number is
+    /// often judged by another: alone at the end it is refused, and with what it is measured by there may be no number
+    /// beyond. What says to which instance it belongs stays as it is, else it would be about another. `None` if no
+    /// attempt gave a message.
+    pub fn at_the_ends(&self, rng: &mut Rng, keyring: &Keyring, message: &Message) -> Option<Message> {
+        let anatomy = Anatomy::of(message);
+        let is_of_instance = |at: usize| anatomy.spans[at].shape == Shape::Value("InstanceId");
+        let is_number = |at: &usize| {
+            let Span { shape, parent, .. } = anatomy.spans[*at];
+            matches!(shape, Shape::Value(_))
+                && anatomy.spans[*at].length() == size_of::<u64>()
+                && anatomy.parts(*at).next().is_none()
+                && !is_of_instance(*at)
+                && !parent.is_some_and(is_of_instance)
+        };
+        let numbers: Vec<usize> = (0..anatomy.spans.len()).filter(is_number).collect();
+        (0..ATTEMPTS).find_map(|_| {
+            let mut bytes = anatomy.bytes.clone();
+            for at in &numbers {
+                let end = if rng.below(8) == 0 { rng.below(2) } else { u64::MAX - rng.below(4) };
+                if rng.coin() {
+                    bytes[anatomy.spans[*at].range()].copy_from_slice(&end.to_le_bytes());
+                }
+            }
+            let is_changed = bytes != anatomy.bytes;
+            let lie = Message::from_bytes(bytes.into()).ok()?;
+            is_changed.then(|| signed(&lie, keyring))
+        })
+    }
+
     /// The message with something put in another way that leaves its digests as they are, if that can be.
     pub fn reword(&self, rng: &mut Rng, keyring: &Keyring, message: &Message) -> Option<Message> {
         let is_entry = |shape| shape == Shape::Value("Entry");
@@ -431,6 +461,27 @@ mod tests {
                 );
             }
         }
+    }
+
+    /// A batch that is said to be prepared just above a checkpoint that is said to be the last but one of all.
+    #[test]
+    fn numbers_that_are_judged_by_each_other_lie_at_the_ends_together() {
+        let (keyring, mut rng, forge) = (keyring(), Rng::stream(4, "forge"), Forge::default());
+        let golden = golden();
+        let (_, message) = golden.iter().find(|(name, _)| name == "VIEW-CHANGE").expect("there is one");
+        let is_beyond = |lie: &Message| match lie {
+            Message::Ordering(ordering) => match &ordering.message {
+                bezant_core::protocols::pbft::PbftMessage::ViewChange(claimed) => {
+                    let lie = claimed.claims();
+                    let low = lie.stable.claims().sequence;
+                    low.0 > u64::MAX - 8 && lie.prepared.iter().any(|claim| claim.sequence > low)
+                }
+                _ => panic!("another kind"),
+            },
+            _ => panic!("another kind"),
+        };
+        let lies = (0..400).filter_map(|_| forge.at_the_ends(&mut rng, &keyring, message));
+        assert!(lies.filter(is_beyond).count() > 4);
     }
 
     #[test]

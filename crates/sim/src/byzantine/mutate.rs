@@ -1,6 +1,6 @@
-//! Mutations: any part of any message changed, or replaced by another of its type that was seen in this run, and
-//! authenticated again ([`super::forge`]); for each receiver another lie, or the same for all or for some of them; and,
-//! now and then, something that nobody asked for.
+//! Mutations: any part of any message changed, or replaced by another of its type that was seen in this run, or many
+//! numbers at an end of what there is, and authenticated again ([`super::forge`]); for each receiver another lie, or
+//! the same for all or for some of them; and, now and then, something that nobody asked for.
 
 use super::forge::Forge;
 use super::{Behaviour, Liar, chain_substitute, ring_forger};
@@ -13,6 +13,17 @@ use std::collections::VecDeque;
 /// Messages, own and others', that it may say unasked; and lies that it tells again.
 const MEMORY_MAX: usize = 48;
 
+/// What becomes of a message.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    /// Some of its parts are changed.
+    Change,
+    /// Nothing but how it is said.
+    Reword,
+    /// Several numbers at once lie at an end of what there is.
+    Ends,
+}
+
 #[derive(Debug)]
 pub(super) struct Mutate {
     forge: Forge,
@@ -24,8 +35,7 @@ pub(super) struct Mutate {
     victims: u64,
     /// Whether all of them hear the same lie.
     agrees: bool,
-    /// It changes nothing but how a thing is said.
-    rewords: bool,
+    way: Way,
     heard: VecDeque<Message>,
     told: VecDeque<(Vec<u8>, Message)>,
 }
@@ -67,7 +77,7 @@ impl Mutate {
             unasked: *rng.pick(&[0, 1, 4]),
             victims: if rng.coin() { u64::MAX } else { rng.next() },
             agrees: rng.coin(),
-            rewords: false,
+            way: Way::Change,
             heard: VecDeque::new(),
             told: VecDeque::new(),
         }
@@ -76,12 +86,22 @@ impl Mutate {
     /// One that changes only how things are said, and that often: the same digest for another encoding.
     pub(super) fn rewording(rng: &mut Rng) -> Self {
         let often = *rng.pick(&[100, 400, 900]);
-        Self { often, rewords: true, unasked: rng.below(2), ..Self::new(rng) }
+        Self { often, way: Way::Reword, unasked: rng.below(2), ..Self::new(rng) }
+    }
+
+    /// One that says numbers at the ends of what there is. Something has to be believed for it to be asked on.
+    pub(super) fn with_numbers_at_the_ends(rng: &mut Rng) -> Self {
+        let often = *rng.pick(&[5, 30, 120]);
+        Self { often, way: Way::Ends, unasked: *rng.pick(&[1, 4]), ..Self::new(rng) }
     }
 
     fn lie(&self, liar: &mut Liar<'_>, message: &Message) -> Option<Message> {
         let Liar { rng, keyring, .. } = liar;
-        if self.rewords { self.forge.reword(rng, keyring, message) } else { self.forge.change(rng, keyring, message) }
+        match self.way {
+            Way::Change => self.forge.change(rng, keyring, message),
+            Way::Reword => self.forge.reword(rng, keyring, message),
+            Way::Ends => self.forge.at_the_ends(rng, keyring, message),
+        }
     }
 }
 

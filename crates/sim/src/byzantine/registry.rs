@@ -30,6 +30,7 @@ pub(super) fn behaviour(adversary: Adversary, rng: &mut Rng) -> Option<Box<dyn B
         Adversary::SkewedTime => Box::new(skewed_time::SkewedTime::new(rng)),
         Adversary::Mutate => Box::new(mutate::Mutate::new(rng)),
         Adversary::Reword => Box::new(mutate::Mutate::rewording(rng)),
+        Adversary::ExtremeNumbers => Box::new(mutate::Mutate::with_numbers_at_the_ends(rng)),
         Adversary::UnaskedBodies => Box::new(unasked_bodies::UnaskedBodies::new(rng)),
         Adversary::DifferentProofs => Box::new(different_proofs::DifferentProofs::new(rng)),
         Adversary::AbortEquivocation => Box::new(abort_equivocation::AbortEquivocation::new(rng)),
