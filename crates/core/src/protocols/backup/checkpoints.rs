@@ -184,7 +184,10 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         // Whoever took a state that was ruled to be right may have none from before it.
         if !self.has(certificate.value()) {
             self.note_difference(s, sequence, root);
-            self.ahead = Some(certificate);
+            // What follows is proved as well: the others may not keep this one any more.
+            if self.ahead.as_ref().is_none_or(|ahead| ahead.value().sequence < sequence) {
+                self.ahead = Some(certificate);
+            }
             return self.begin_transfer(s);
         }
         self.make_stable(s, queue, certificate);

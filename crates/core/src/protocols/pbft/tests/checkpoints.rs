@@ -320,6 +320,39 @@ fn an_older_checkpoint_that_is_stable_counts_after_a_repair() {
     assert!(after[0] >= 8 && after == [after[0]; 4], "{after:?}");
 }
 
+/// The proof of an older checkpoint, at which a replica has another state, comes after that of a newer one, to which it
+/// has not come. The others keep nothing that is as old.
+#[test]
+fn an_older_proof_does_not_take_the_place_of_a_newer_one() {
+    let damaged = |id| if id == 3 { Damaged::at(1) } else { Damaged::default() };
+    let mut net = Net::serving(4, 1, ClientAuth::Hybrid, every_4(), damaged);
+    let is_kept_from_it =
+        |frame: &Frame| frame.to == r(3) && ["CHECKPOINT", "STABLE", "NODE", "PAGE"].contains(&&*kind(&frame.message));
+    net.lose(is_kept_from_it);
+    let add = |net: &mut Net<Damaged>, values: core::ops::RangeInclusive<u64>| {
+        values.for_each(|value| assert_eq!(net.add(1), done(value)));
+        let report = net.hosts[0].replica.report();
+        Checkpoint { instance: INSTANCE, sequence: report.stable, ruled: Sequence(0), root: report.stable_root }
+    };
+    let older = add(&mut net, 1..=5);
+    add(&mut net, 6..=8);
+    net.lose(|frame| frame.to == r(3));
+    let newer = add(&mut net, 9..=13);
+    assert_eq!([older, newer].map(|at| at.sequence.0), [4, 12]);
+    net.lose(move |frame| frame.from != r(0) && frame.to == r(3) || is_kept_from_it(frame) && frame.from != r(0));
+    for checkpoint in [newer, older] {
+        for signer in 0..3 {
+            let vote = Message::Checkpoint(Box::new(net.keyring(r(signer)).sign(checkpoint).into()));
+            net.forge(r(0), r(3), vote);
+        }
+        net.settle();
+    }
+    assert_eq!(net.hosts[3].replica.report().transfer.map(|(target, _)| target), Some(newer.sequence));
+    net.heal();
+    net.pass(5_000_000);
+    assert_eq!(net.executed(), [13; 4]);
+}
+
 /// The state is right again at the next checkpoint, before the right one of the last is here: that must not be gone
 /// back to.
 #[test]
