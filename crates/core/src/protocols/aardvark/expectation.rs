@@ -178,6 +178,11 @@ impl Expectation {
         has_failed
     }
 
+    /// The view ends because others found in their looks that it had failed, if it is no older than that.
+    pub(super) fn ended_by_others(&mut self, now: Instant, view_timeout: Duration) {
+        self.ended_by_looks |= !self.lasts(now, view_timeout, BEGINS_HALVES);
+    }
+
     /// A turn ends. Whether the view has failed in it.
     pub(super) fn turn(&mut self, now: Instant, view_timeout: Duration) -> bool {
         let Some((rate, at_best)) = self.turn.ended(now) else { return false };
@@ -228,6 +233,15 @@ mod tests {
             self.expectation.turn(self.now, TIMEOUT)
         }
 
+        /// A look in which a hundred wait, and so many thousands are executed.
+        fn look(&mut self, executed: u64) -> bool {
+            self.expectation.waiting(self.now, 100);
+            self.now += Duration(TURN / 5);
+            self.expectation.look.executed += 1_000 * executed;
+            self.expectation.batch(100);
+            self.expectation.look(self.now, TIMEOUT)
+        }
+
         /// So many turns, until the view fails.
         fn turns(&mut self, most: usize, waiting: usize, executed: usize) -> Option<usize> {
             (1..=most).find(|_| self.turn(waiting, executed))
@@ -250,15 +264,22 @@ mod tests {
         // In a look as much as in a turn: five times as fast as before.
         for (executed, fails_in) in [(90, Some(2)), (90, None), (90, Some(2)), (110, None)] {
             watched.view();
-            let mut looks = 1..=5;
-            let found = looks.find(|_| {
-                watched.expectation.waiting(watched.now, 100);
-                watched.now += Duration(TURN / 5);
-                watched.expectation.look.executed += 1_000 * executed;
-                watched.expectation.batch(100);
-                watched.expectation.look(watched.now, TIMEOUT)
-            });
-            assert_eq!(found, fails_in);
+            assert_eq!((1..=5).find(|_| watched.look(executed)), fails_in);
+        }
+    }
+
+    /// Else its looks could end one view and those of others the next, and so on.
+    #[test]
+    fn who_leaves_a_view_for_the_looks_of_others_is_as_patient_as_they_are() {
+        let mut watched = Watched::new();
+        watched.view();
+        assert_eq!(watched.turns(5, 100, 1_000), None);
+        for (after, fails_in) in [(TURN, None), (2 * TURN, Some(2))] {
+            watched.view();
+            watched.now += Duration(after);
+            watched.expectation.ended_by_others(watched.now, TIMEOUT);
+            watched.view();
+            assert_eq!((1..=5).find(|_| watched.look(90)), fails_in, "after {after}");
         }
     }
 

@@ -29,7 +29,7 @@
 //!   At four times what was ever done a busy view fails, whatever that was: so every busy view fails in the end. A
 //!   primary that begins its view anew goes on where it was. In its first two turns a view fails as well if in two
 //!   looks in a row, of a fifth of a turn each, less than half of that was executed: but not where the view before it
-//!   failed for this.
+//!   failed for this, at this replica or at f + 1 others.
 //! * Aardvark 6. Whoever finds that the view has failed says so in a STATUS, now and after each of the next two turns.
 //!   When f others have said it of the same view within three turns it leaves (PBFT 7), and then all do. No correct
 //!   replica leaves alone for this unless a liar says that it agrees: who has left does not vote, and falls behind.
@@ -299,6 +299,14 @@ impl Watch {
     pub(in crate::protocols) fn leaves_patience(&self, enough: usize) -> bool {
         let is_slow = self.failed().map_or(self.others() >= enough, |failed| !failed.is_suspicion());
         self.has_executed && is_slow
+    }
+
+    /// Aardvark 5. This replica leaves the view. If it does so with others, because so many found it slow in their
+    /// looks, it is as patient with the next one as they are.
+    pub(in crate::protocols) fn left(&mut self, now: Instant, view_timeout: Duration, enough: usize) {
+        if self.others() >= enough {
+            self.expectation.ended_by_others(now, view_timeout);
+        }
     }
 
     /// Aardvark 3 to 5, at the end of a turn: whether the view has failed in it. `watched`: whether the primary has

@@ -86,14 +86,22 @@ impl Pbft {
             return;
         }
         context.step("Aardvark 6");
+        if failed.is_suspicion() {
+            self.be_careful(context);
+        }
         self.leave_patiently(context, self.view.next(), failed.reason());
     }
 
     /// Leaves for a view, perhaps because others do. If this one got on and was slow, the next one has as long as it
     /// had.
     pub(super) fn leave_patiently(&mut self, context: &mut Ctx<'_>, view: View, reason: &'static str) {
-        let was_slow = self.watch.as_ref().is_some_and(|watch| watch.leaves_patience(self.replicas.weak()));
-        if was_slow && self.phase == Phase::Normal {
+        let (weak, view_timeout) = (self.replicas.weak(), self.view_timeout(context));
+        let watch = self.watch.as_mut().filter(|_| self.phase == Phase::Normal);
+        let was_slow = watch.is_some_and(|watch| {
+            watch.left(context.now, view_timeout, weak);
+            watch.leaves_patience(weak)
+        });
+        if was_slow {
             self.change_view(context, view, reason);
         } else {
             self.start_view_change(context, view, reason);

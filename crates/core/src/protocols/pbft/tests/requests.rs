@@ -3,16 +3,17 @@
 use super::forging::{batch, pre_prepare, request};
 use crate::auth::{Authenticator, Signature, Tag, TreeSignature};
 use crate::batch::{Batch, Entry, Reference};
-use crate::cluster::{ClientAuth, Limits};
+use crate::cluster::{ClientAuth, Cluster, Limits};
 use crate::ids::{InstanceId, Principal, Sequence, Timestamp, View};
 use crate::message::Request;
 use crate::protocols::pbft::careful::CAREFUL_TIMEOUTS;
 use crate::protocols::pbft::{PbftMessage, PrePrepare};
 use crate::registry::Message;
 use crate::rejection::Rejection;
+use crate::schedule::Protocol;
 use crate::service::Proposal;
 use crate::services::Counter;
-use crate::testing::net::{INSTANCE, Net, c, done, ordering, r};
+use crate::testing::net::{INSTANCE, Net, c, cluster, done, ordering, r};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -156,6 +157,22 @@ fn a_client_with_partial_macs_costs_one_view_in_a_while() {
     assert_eq!((2..10).map(|sum| cost(&mut net, sum)).collect::<Vec<_>>(), [1; 8]);
     net.pass(CAREFUL_TIMEOUTS * Limits::default().view_timeout.0);
     assert_eq!(cost(&mut net, 10), 2, "that is long ago");
+}
+
+/// The same where views are watched: they end before a request's time is over.
+#[test]
+fn a_client_with_partial_macs_costs_one_watched_view_in_a_while() {
+    let cluster = Cluster { protocol: Protocol::Aardvark, ..cluster(4, ClientAuth::Mac, Limits::default()) };
+    let mut net = Net::of(cluster, 2, |_| Counter::default());
+    let cost = |_| {
+        let primary = net.views()[1] as usize % 4;
+        let liar = partial(&net, 1, &[(primary + 1) % 4, (primary + 2) % 4], false);
+        (0..4).for_each(|id| net.forge(c(1), r(id), liar.clone()));
+        net.settle();
+        net.pass(10_000_000);
+        net.views()[1]
+    };
+    assert_eq!((0..4).map(cost).collect::<Vec<_>>(), [1; 4]);
 }
 
 /// pbft-F20: what f+1 backups vouch for by PREPARE, the others accept.
