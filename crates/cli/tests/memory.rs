@@ -29,6 +29,9 @@ const LIMITS: [&str; 9] = [
     "history_interval=32",
 ];
 
+/// Bytes of the longest result that anybody asks for here.
+const RESULT: u64 = 64 << 10;
+
 /// The replica that lies. It may hold what it likes.
 const LIAR: usize = 0;
 /// What it says in all at least: a fifth of what it does while compilers use both cores.
@@ -179,7 +182,8 @@ fn floods_take_no_more_memory_than_the_bounds_say() {
     cluster.sql("create table t(a)");
     (0..20).for_each(|_| drop(cluster.sql("insert into t values (1)")));
     let config = ClusterConfig::load(Path::new(&cluster.file)).unwrap();
-    let terms = memory_max(&config.to_cluster(), config.identities.len() as u64, u64::from(HOARDERS) + 16);
+    let (identities, connections) = (config.identities.len() as u64, u64::from(HOARDERS) + 16);
+    let terms = memory_max(&config.to_cluster(), identities, connections, RESULT);
     terms.iter().for_each(|(name, bytes)| println!("{:>5} MiB  {name}", mib(*bytes)));
     let sum: u64 = terms.iter().map(|(_, bytes)| bytes).sum();
     let quiet: Vec<u64> = (0..4).map(|id| counted(cluster.process(id), "VmRSS")).collect();

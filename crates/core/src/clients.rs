@@ -59,10 +59,7 @@ wire_struct!(Entry { timestamp, sequence, position, history, outcome });
 impl Entry {
     /// Bytes of the reply.
     const fn reply_bytes(&self) -> u64 {
-        match &self.outcome {
-            Outcome::Done { result, .. } => result.len() as u64,
-            Outcome::DoneDigest(_) | Outcome::Refused(_) => 0,
-        }
+        self.outcome.result_bytes() as u64
     }
 }
 

@@ -143,7 +143,7 @@ impl<S: Service> Estate<S> {
             return self.done(results(operations.len(), answers).to_bytes().into());
         }
         let answer = self.service.query(&request.operation, &asker);
-        answer.map_or(Outcome::Refused(Refusal::NotReadOnly), |result| self.done(result))
+        answer.map_or(Outcome::Refused(Refusal::NotReadOnly), |result| self.done(bounded(result)))
     }
 
     /// Who asks, with the key that speaks for it.

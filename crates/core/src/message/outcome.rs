@@ -111,6 +111,14 @@ impl Outcome {
         Self::Done { result, effects: Digest::ZERO }
     }
 
+    /// Bytes of the result, if it is here.
+    pub const fn result_bytes(&self) -> usize {
+        match self {
+            Self::Done { result, .. } => result.len(),
+            Self::DoneDigest(_) | Self::Refused(_) => 0,
+        }
+    }
+
     /// What must be equal between replies: the same for a result and for its digest, and for nothing else. Whoever
     /// passes an outcome on under the MACs of others can say nothing else that they have vouched for.
     pub fn digest(&self) -> Digest {

@@ -4,8 +4,10 @@
 use crate::clients::REPLY_BYTES_MAX;
 use crate::cluster::Cluster;
 use crate::compositions::EARLY_MAX;
+use crate::protocols::backup::READ_BYTES_AT_ONCE;
 use crate::protocols::speculative::AHEAD_BYTES_MAX;
 use crate::schedule::Part;
+use crate::service::RESULT_BYTES_MAX;
 use crate::switching::report::ENTRIES_MAX;
 
 /// What a request, an entry or a message has in memory beside its operation, nearly, in bytes: proofs most of all.
@@ -16,8 +18,9 @@ const SMALL: u64 = 128;
 /// Bytes that the collections of a machine hold at most, by what they are for. The application's own state is not among
 /// them. One instance runs at a time, so what only some protocols have is counted once.
 ///
-/// `identities` are those of the cluster's file; clients that join are not counted.
-pub fn memory_max(cluster: &Cluster, identities: u64) -> [(&'static str, u64); 8] {
+/// `identities` are those of the cluster's file; clients that join are not counted. `result` is the longest result of
+/// the service, in bytes, [`RESULT_BYTES_MAX`] at most.
+pub fn memory_max(cluster: &Cluster, identities: u64, result: u64) -> [(&'static str, u64); 9] {
     let limits = &cluster.limits;
     let n = cluster.replicas.n() as u64;
     let operation = limits.operation_bytes_max as u64;
@@ -26,7 +29,8 @@ pub fn memory_max(cluster: &Cluster, identities: u64) -> [(&'static str, u64); 8
     let waiting = (limits.pending_requests_max + limits.pending_reads_max) as u64 * OVERHEAD;
     let history = cluster.history_bound() + cluster.inherited_bound();
     let sessions = limits.sessions_per_identity_max as u64;
-    let replies = (sessions * operation).min(REPLY_BYTES_MAX + operation) + sessions * OVERHEAD;
+    let result = result.min(RESULT_BYTES_MAX as u64);
+    let replies = (sessions * result).min(REPLY_BYTES_MAX + result) + sessions * OVERHEAD;
     let rulings = cluster.window() - cluster.window_of_requests();
     let versions = cluster.window() / limits.checkpoint_interval + rulings + 2;
     let chains = cluster.protocol.schedule().parts().contains(&Part::Chain);
@@ -40,6 +44,7 @@ pub fn memory_max(cluster: &Cluster, identities: u64) -> [(&'static str, u64); 8
         ("histories: history_interval, operation_bytes_max", 2 * history * request),
         ("reports and proofs: ENTRIES_MAX", 3 * n * ENTRIES_MAX as u64 * SMALL),
         ("replies: sessions_per_identity_max in each version", versions * identities * replies),
+        ("results of one step: READ_BYTES_AT_ONCE", READ_BYTES_AT_ONCE as u64 + result),
         ("votes, and sets of clients and machines", 4 * n * cluster.window() * SMALL + 8 * 4_096 * SMALL),
     ]
 }

@@ -13,7 +13,7 @@ use bezant_core::notice::Notice;
 use bezant_core::registry::Message;
 use bezant_core::rejection::{Account, Rejection};
 use bezant_core::time::{Duration, Instant};
-use bezant_core::wire::Rope;
+use bezant_core::wire::{Rope, Wire};
 use bytes::Bytes;
 use mio::Waker;
 use std::collections::BTreeMap;
@@ -35,7 +35,9 @@ const STOP_PATIENCE: Duration = Duration::from_millis(1_000);
 /// Messages and notices that may wait for the log before the machine stops: it reads nothing, and no timer fires. What
 /// one step makes of one input comes on top.
 const HELD_MAX: usize = 1 << 16;
-/// The same while the disk is full: there is no telling for how long.
+/// Bytes of messages that may wait for the log before the machine stops.
+pub(super) const HELD_BYTES_MAX: usize = 64 << 20;
+/// As [`HELD_MAX`], while the disk is full: there is no telling for how long.
 const HELD_MAX_FULL: usize = 1 << 10;
 /// How long it then rests between two looks at the log.
 const FULL_REST: std::time::Duration = std::time::Duration::from_millis(10);
@@ -97,6 +99,8 @@ pub(super) struct Host<R: Hosted> {
     hold_back: HoldBack<R>,
     /// With how many of them the machine stops.
     held_max: usize,
+    /// Of the messages that are held back.
+    held_bytes: usize,
     /// Up to where a sync has been asked for.
     asked: u64,
     encoded: Rope,
@@ -119,6 +123,7 @@ impl<R: Hosted> Host<R> {
             timers: BTreeMap::new(),
             hold_back: HoldBack::default(),
             held_max: HELD_MAX,
+            held_bytes: 0,
             asked: 0,
             encoded: Rope::new(),
             sealed: Vec::new(),
@@ -210,7 +215,7 @@ impl<R: Hosted> Host<R> {
 
     /// Whether so much waits for the log that the machine may make no more.
     fn has_to_wait(&self) -> bool {
-        self.hold_back.len() >= self.held_max
+        self.hold_back.len() >= self.held_max || self.held_bytes >= HELD_BYTES_MAX
     }
 
     fn on_event(&mut self, event: Event) {
@@ -284,6 +289,7 @@ impl<R: Hosted> Host<R> {
         if self.may_leave() {
             self.transmit(to, &message);
         } else {
+            self.held_bytes += message.length();
             self.hold_back.hold(Leaving::Message(to, message));
         }
     }
@@ -300,7 +306,10 @@ impl<R: Hosted> Host<R> {
         self.hold_back.durable_to(self.parts.log.durable());
         while let Some(leaving) = self.hold_back.release() {
             match leaving {
-                Leaving::Message(to, message) => self.transmit(to, &message),
+                Leaving::Message(to, message) => {
+                    self.held_bytes -= message.length();
+                    self.transmit(to, &message);
+                }
                 Leaving::Notice(notice) => (self.parts.on_notice)(&notice),
             }
         }

@@ -11,9 +11,13 @@ use crate::notice::Notice;
 use crate::protocols::speculative::abridged;
 use crate::protocols::total_order::{Delivery, TotalOrder};
 use crate::rejection::Rejection;
-use crate::service::Service;
+use crate::service::{RESULT_BYTES_MAX, Service};
 use crate::shares::Bounds;
 use crate::switching::Surroundings;
+
+/// Bytes of results of reads in one step; one more result comes on top. What has waited is answered in as many steps as
+/// it takes: results may be much longer than what asks for them, and all of a step's are in memory together.
+pub const READ_BYTES_AT_ONCE: usize = if cfg!(test) { 64 } else { 4 * RESULT_BYTES_MAX };
 
 impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// Backup 1.
@@ -72,7 +76,8 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             return;
         }
         if self.may_answer_reads() {
-            return self.answer_read(s, &request);
+            self.answer_read(s, &request);
+            return;
         }
         let limits = &s.cluster.limits;
         let bounds = Bounds { number: limits.pending_reads_max, bytes: limits.pending_bytes_max };
@@ -87,31 +92,37 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         !self.ledger.estate.is_tentative() && self.ledger.estate.executed() >= self.order.promised()
     }
 
-    fn answer_read(&self, s: &mut Surroundings<'_, impl Speaker<O>>, request: &Request) {
+    /// Returns the bytes of the result.
+    fn answer_read(&self, s: &mut Surroundings<'_, impl Speaker<O>>, request: &Request) -> usize {
         let estate = &self.ledger.estate;
         if !request.read_only {
             // If what made it stale was undone meanwhile, its client asks again.
             if matches!(estate.freshness(request), Freshness::Stale) {
                 s.too_late(request.signer(), self.view(), request);
             }
-            return;
+            return 0;
         }
         if request.credential().is_some()
             && let Freshness::Gone(refusal) = estate.freshness(request)
         {
-            return self.refuse(s, request, refusal);
+            self.refuse(s, request, refusal);
+            return 0;
         }
         s.step("Backup 2");
         let outcome = estate.query(request);
+        let bytes = outcome.result_bytes();
         self.reply(s, request, self.view(), self.ledger.estate.executed(), Firmness::Read, outcome);
+        bytes
     }
 
+    /// Those that have waited longest, as many as one step may answer.
     pub(super) fn answer_waiting_reads(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
-        if !self.may_answer_reads() {
-            return;
-        }
-        for request in self.reads.take_all() {
-            self.answer_read(s, &request);
+        let mut bytes = 0;
+        while bytes < READ_BYTES_AT_ONCE
+            && self.may_answer_reads()
+            && let Some(request) = self.reads.take_first()
+        {
+            bytes += self.answer_read(s, &request);
         }
     }
 

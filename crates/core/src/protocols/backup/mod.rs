@@ -12,8 +12,8 @@
 //!   ([`crate::client`], Client 10).
 //! * Backup 2. A read-only request is answered from the state at once, or, while the last batch is tentative, as soon
 //!   as it is final (pbft-F21); and not before everything that this replica helped to acknowledge is executed, be it
-//!   again: after a restart, and also after a batch was undone. The client needs 2f+1 equal answers *from the same
-//!   position*.
+//!   again: after a restart, and also after a batch was undone. What has waited is answered by and by: at most
+//!   [`READ_BYTES_AT_ONCE`] and one result in a step. The client needs 2f+1 equal answers *from the same position*.
 //! * Backup 3. A batch is executed tentatively when the order says so, and answered as tentative; 2f+1 such answers of
 //!   one view are as good as final ones, because at least f+1 correct replicas prepared the batch in that view.
 //! * Backup 4. A batch delivered for good is executed, or confirmed if it was executed tentatively. If the order undoes
@@ -75,5 +75,6 @@ mod paper_test;
 mod state;
 mod testimonies;
 
+pub use execution::READ_BYTES_AT_ONCE;
 pub use message::{BackupMessage, BackupTimer, Speaker, TransferTimer};
 pub use state::Backup;

@@ -65,6 +65,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// Everything that was waiting has been handed over.
     pub fn pass_end(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         self.drive(s, O::pass_end);
+        self.answer_waiting_reads(s);
     }
 
     /// Lets the order act, and carries out what it wants, in order.

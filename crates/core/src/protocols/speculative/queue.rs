@@ -117,9 +117,10 @@ impl Queue {
         batch
     }
 
-    /// All of them, in order of arrival.
-    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Request> + use<> {
-        core::mem::take(self).requests.into_values().map(|waiting| waiting.1)
+    /// The one that has waited longest.
+    pub(crate) fn take_first(&mut self) -> Option<Request> {
+        let (ticket, _) = self.requests.first_key_value()?;
+        self.remove(*ticket)
     }
 
     /// What is true between steps, within these bounds.
@@ -162,8 +163,8 @@ mod tests {
         assert_eq!(push(1, 4, 1), Err(Rejection::Overload));
         assert_eq!(push(3, 0, 10), Ok(()));
         assert_eq!((queue.len(), queue.bytes()), (4, 13));
-        let taken: Vec<_> =
-            queue.take_all().map(|request| (request.client.identity.0, request.client.session)).collect();
+        let take = || queue.take_first().map(|request| (request.client.identity.0, request.client.session));
+        let taken: Vec<_> = core::iter::from_fn(take).collect();
         assert_eq!(taken, [(1, 0), (1, 1), (2, 0), (3, 0)], "what came last gave way");
         assert_eq!((queue.len(), queue.bytes()), (0, 0));
     }

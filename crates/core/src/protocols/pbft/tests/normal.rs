@@ -4,14 +4,16 @@ use super::forging::{batch, pre_prepare, prepare, request};
 use crate::cluster::{ClientAuth, Limits};
 use crate::digest::Digest;
 use crate::ids::{Sequence, View};
+use crate::machine::Input;
 use crate::message::Firmness;
 use crate::notice::Notice;
+use crate::protocols::backup::READ_BYTES_AT_ONCE;
 use crate::protocols::pbft::{PbftMessage, Status};
 use crate::registry::Message;
 use crate::rejection::Rejection;
 use crate::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Service};
 use crate::services::Counter;
-use crate::testing::net::{Net, c, done, kind, ordering, r};
+use crate::testing::net::{Frame, Net, c, cluster, done, kind, ordering, r};
 use crate::time::Instant;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -177,6 +179,35 @@ fn a_read_waits_until_nothing_is_tentative() {
     net.heal();
     net.pass(400_000);
     assert_eq!(net.completed.pop().map(|completed| completed.result), done(1));
+}
+
+/// Many may have waited, and each may get much: not all of that is made at once.
+#[test]
+fn reads_that_have_waited_are_answered_by_and_by() {
+    const READS: usize = 20;
+    let mut net = Net::of(cluster(4, ClientAuth::Hybrid, Limits::default()), READS as u32 + 1, |_| Counter::default());
+    net.lose(|frame| kind(&frame.message) == "COMMIT");
+    assert_eq!(net.add(1), done(1));
+    (1..=READS).for_each(|session| net.submit(session, Counter::READ, true));
+    net.settle();
+    let is_read = |frame: &Frame| matches!(&frame.message, Message::Reply(reply) if reply.firmness == Firmness::Read);
+    let answered = |net: &Net| net.said(r(1), "REPLY").into_iter().filter(|frame| is_read(frame)).count();
+    assert_eq!(answered(&net), 0);
+    net.heal();
+    let mut most = 0;
+    while answered(&net) < READS {
+        let before = answered(&net);
+        if !net.in_flight.is_empty() {
+            let frame = net.in_flight.remove(0);
+            net.deliver(frame);
+        } else if before > 0 {
+            net.step(1, Input::PassEnd);
+        } else {
+            assert!(net.fire_before(Instant(net.now.0 + 1_000_000)), "COMMITs are said again");
+        }
+        most = most.max(answered(&net) - before);
+    }
+    assert_eq!(most, READ_BYTES_AT_ONCE / 8);
 }
 
 /// A local read is the word of one replica, and needs no more than one.
