@@ -133,10 +133,10 @@ impl Run {
         let [begins, ends] = *marks.first_chunk()?;
         let ends = Timeline::bucket(ends).min(buckets.len());
         let counted = buckets.get(Timeline::bucket(begins + self.spans.grace)..ends)?;
-        let mut seconds = counted.chunks_exact(Timeline::bucket(SECOND)).peekable();
+        let second = Timeline::bucket(SECOND);
         // Of less than a second nothing can be said.
-        seconds.peek()?;
-        Some(seconds.filter(|second| second.iter().all(|ops| *ops == 0)).count() as f64)
+        (counted.len() >= second)
+            .then(|| counted.split(|ops| *ops > 0).map(|silence| silence.len() / second).sum::<usize>() as f64)
     }
 }
 
@@ -252,6 +252,7 @@ mod tests {
         let silent = |under: &[u64]| run(1, "a", 10, under).silent();
         assert_eq!(silent(&[vec![0; 15], vec![1; 10], vec![0; 10]].concat()), Some(2.0));
         assert_eq!(silent(&[vec![0; 14], vec![1], vec![0; 9], vec![1]].concat()), Some(0.0));
+        assert_eq!(silent(&[vec![1; 11], vec![0; 10], vec![1; 14]].concat()), Some(1.0), "whenever it begins");
         assert_eq!(silent(&[0; 14]), None, "that is less than a second after the grace");
     }
 
