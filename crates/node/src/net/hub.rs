@@ -2,10 +2,12 @@
 //!
 //! A pass is one [`Hub::poll`], then [`Hub::next_event`] until it returns `None`, then one [`Hub::flush`]. In a
 //! pass every readable link is visited once, replicas first, each up to its share ([`super::PASS_BYTES_MAX`],
-//! [`super::PASS_FRAMES_MAX`], [`super::PASS_MS_MAX`]); what is left over stays scheduled for the next pass. All
-//! clients together have the share of one replica, and take turns; where that is asked for, a client is read up to a
-//! [`level`] while there is no time to spare. Last comes whoever is in quarantine, with less ([`rations`]): the owner
-//! says what each frame was worth ([`Hub::judge`]).
+//! [`super::PASS_FRAMES_MAX`], [`super::PASS_MS_MAX`]); what is left over stays scheduled for the next pass. Handshakes
+//! have a share of their own ([`super::SHAKING_PASS_MS_MAX`]), so that who comes back need not wait for those that are
+//! here. All clients together have the share of one replica, and take turns, each link for
+//! [`super::CLIENT_VISIT_MS_MAX`] at most; where that is asked for, a client is read up to a [`level`] while there is
+//! no time to spare. Last comes whoever is in quarantine, with less ([`rations`]): the owner says what each frame was
+//! worth ([`Hub::judge`]).
 
 mod accept;
 mod account;
@@ -27,7 +29,7 @@ mod write;
 
 use super::close_reason::CloseReason;
 use super::handshake::{Expect, Handshake, Peer, ServiceBuild};
-use super::link::{INTEREST, Link, LinkId, State};
+use super::link::{Frames, INTEREST, Link, LinkId, State};
 use super::metrics::{NetMetrics, Traffic};
 use super::output::UNSENT_BYTES;
 use super::port::Port;
@@ -45,7 +47,7 @@ use rations::Rations;
 pub use rations::{Cause, Quarantine};
 use shares::Shares;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -159,14 +161,16 @@ pub struct Hub {
     free: Vec<u32>,
     generation: u32,
     events: VecDeque<Event>,
-    /// Links to be read, in turn.
-    queues: [VecDeque<u32>; QUEUES],
+    /// Links to be read, in turn; some may be gone by now.
+    queues: [VecDeque<LinkId>; QUEUES],
     /// Links of each queue still to be visited in this pass.
     visits_left: [usize; QUEUES],
     /// What is left for all clients in this pass.
     client_bytes_left: usize,
     client_frames_left: usize,
     clients_until: Option<Instant>,
+    /// The same for handshakes.
+    shaking_until: Option<Instant>,
     visit: Option<Visit>,
     dirty: Vec<u32>,
     dialling: VecDeque<LinkId>,
@@ -183,6 +187,8 @@ pub struct Hub {
     fairness: Option<Fairness>,
     /// Frames in both directions, as of the last look.
     frames_before: u64,
+    /// Of each replica, over links that are gone since then.
+    departed: BTreeMap<ReplicaId, Frames>,
     /// When this pass began.
     now: Instant,
     /// When links are looked at again.
@@ -191,13 +197,15 @@ pub struct Hub {
 }
 
 /// Queues, in the order in which they are read.
-const QUEUES: usize = 4;
+const QUEUES: usize = 5;
 const REPLICAS: usize = 0;
-const CLIENTS: usize = 1;
+/// Who has come and has not said who it is: perhaps a replica, which is not to wait for all that clients ask.
+const SHAKING: usize = 1;
+const CLIENTS: usize = 2;
 /// Replicas in quarantine.
-const RATIONED_REPLICAS: usize = 2;
+const RATIONED_REPLICAS: usize = 3;
 /// Clients in quarantine.
-const RATIONED_CLIENTS: usize = 3;
+const RATIONED_CLIENTS: usize = 4;
 
 fn class(metrics: &mut NetMetrics, client: bool) -> &mut Traffic {
     if client { &mut metrics.clients } else { &mut metrics.replicas }
@@ -234,6 +242,7 @@ impl Hub {
             client_bytes_left: 0,
             client_frames_left: 0,
             clients_until: None,
+            shaking_until: None,
             visit: None,
             dirty: Vec::new(),
             dialling: VecDeque::new(),
@@ -245,6 +254,7 @@ impl Hub {
             rations: Rations::default(),
             fairness: options.levels_clients.then(Fairness::new),
             frames_before: 0,
+            departed: BTreeMap::new(),
             now: Instant::now(),
             look_at: Instant::now(),
             metrics: NetMetrics::default(),
@@ -313,8 +323,9 @@ impl Hub {
         let Some(link) = self.links[index as usize].as_mut() else { return };
         if !link.queued {
             link.queued = true;
+            let id = LinkId { index, generation: link.generation };
             let queue = self.queue_of(index);
-            self.queues[queue].push_back(index);
+            self.queues[queue].push_back(id);
         }
     }
 
@@ -348,6 +359,7 @@ impl Hub {
         if let Some(peer) = link.peer() {
             class(&mut self.metrics, link.is_client_class()).connections -= 1;
             self.shares.leave(peer, link.accounted);
+            self.depart(peer, &link);
         } else if let Some((_, from)) = link.from {
             self.debts.failed(from, self.now);
         }

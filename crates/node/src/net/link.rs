@@ -42,6 +42,21 @@ pub(super) enum State {
     Up(Peer),
 }
 
+/// Frames of a link, or of several.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Frames {
+    pub(super) came: u64,
+    /// Those that were queued for the other side.
+    pub(super) went: u64,
+}
+
+impl Frames {
+    pub(super) const fn add(&mut self, more: Self) {
+        self.came += more.came;
+        self.went += more.went;
+    }
+}
+
 /// What reading led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReadOutcome {
@@ -81,10 +96,8 @@ pub(super) struct Link {
     pub(super) writable: bool,
     /// What the hub has counted of this link's buffers.
     pub(super) accounted: usize,
-    /// Frames that have come since the last look.
-    pub(super) frames: u64,
-    /// Frames queued for it since then.
-    pub(super) frames_out: u64,
+    /// Since the last look.
+    pub(super) frames: Frames,
     /// Whether the other side is still there.
     pub(super) watch: Watch,
     pub(super) pace: Pace,
@@ -122,8 +135,7 @@ impl Link {
             connected,
             writable: connected,
             accounted: 0,
-            frames: 0,
-            frames_out: 0,
+            frames: Frames::default(),
             watch: Watch::default(),
             pace: Pace::default(),
             input: FrameBuffer::default(),
@@ -303,7 +315,26 @@ impl Link {
                 Err(error) => return Err(error),
             }
         }
+        if self.pending() == 0 && self.is_client_class() {
+            self.shrink();
+        }
         Ok((bytes, calls))
+    }
+
+    /// All is written. There may be thousands of clients, and each may once have got something long.
+    fn shrink(&mut self) {
+        self.output.shrink(PIECE_BYTES);
+        for idle in [&mut self.plain, &mut self.wire] {
+            if idle.is_empty() && idle.capacity() > PIECE_BYTES {
+                *idle = Rope::new();
+            }
+        }
+    }
+
+    /// Bytes of memory for what is to be written.
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.output.capacity() + self.plain.capacity() + self.wire.capacity()
     }
 
     /// Several segments in one call. What the socket does not take now can still be overtaken.

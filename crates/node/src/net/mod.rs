@@ -76,6 +76,12 @@ pub const PASS_FRAMES_MAX: usize = 4096;
 /// that cost a signature each must not keep everybody else waiting.
 pub const PASS_MS_MAX: u64 = 100;
 
+/// The same for one client connection, while others wait for their turn.
+pub const CLIENT_VISIT_MS_MAX: u64 = 10;
+
+/// The same for all handshakes of those who have come.
+pub const SHAKING_PASS_MS_MAX: u64 = 20;
+
 /// Bytes taken in one pass from one client connection.
 pub const CLIENT_PASS_BYTES_MAX: usize = 128 << 10;
 

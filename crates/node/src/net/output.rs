@@ -71,19 +71,29 @@ impl Output {
         } else {
             std::mem::swap(&mut self.express, wire);
         }
+        self.shrink(KEPT_CAPACITY_BYTES);
+        self.bytes -= wire.len();
+        !wire.is_empty()
+    }
+
+    /// Gives back memory beyond so many bytes for each buffer that is empty.
+    pub(super) fn shrink(&mut self, most: usize) {
         for idle in [&mut self.express, &mut self.spare] {
-            if idle.is_empty() && idle.capacity() > KEPT_CAPACITY_BYTES {
+            if idle.is_empty() && idle.capacity() > most {
                 *idle = Rope::new();
             }
         }
-        self.bytes -= wire.len();
-        !wire.is_empty()
     }
 
     /// What [`Output::take`] would give, one after the other.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &Rope> {
         let express = std::iter::once(&self.express).filter(|express| !express.is_empty());
         express.chain(&self.pieces)
+    }
+
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.express.capacity() + self.spare.capacity() + self.pieces.iter().map(Rope::capacity).sum::<usize>()
     }
 
     fn open_piece(&mut self) -> &mut Rope {

@@ -4,11 +4,14 @@
 //! and its door rests afterwards ([`super::accept`]): so there are only so many a second. Handshakes that fail cost far
 //! more. They are counted at a price in time, and what is owed is paid off as time passes. There is an account for all
 //! of them, and one for each address, each of which may run up [`CREDIT`]. When the first is overdrawn, those addresses
-//! only are let in from which somebody has proved who it is; when the second is, that address is not.
+//! only are let in from which somebody has proved who it is; when the second is, that address is not, and what still
+//! fails from there is not counted among all: one address never closes the doors to others.
 //!
 //! A handshake that ends well costs nothing here: any number of clients may come back at once.
 
+use super::super::handshake::Peer;
 use super::account::Account;
+use bezant_core::ids::ReplicaId;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -23,30 +26,41 @@ const FAILED_OF_ONE: Duration = Duration::from_millis(20);
 /// give way.
 pub(super) const ADDRESSES_MAX: usize = 256;
 
-/// See the [module](self). Whatever comes, it holds [`ADDRESSES_MAX`] addresses of each kind.
+/// See the [module](self). Whatever comes, it holds [`ADDRESSES_MAX`] addresses of each kind, and one of each replica.
 #[derive(Debug, Default)]
 pub(super) struct Debts {
     failed: Account,
     by_address: BTreeMap<IpAddr, Account>,
     known: BTreeMap<IpAddr, Instant>,
+    /// Where each replica came from last.
+    replicas: BTreeMap<ReplicaId, IpAddr>,
 }
 
 impl Debts {
     /// Whether somebody from this address may begin a handshake.
     pub(super) fn lets_in(&self, from: IpAddr, now: Instant) -> bool {
         let own = self.by_address.get(&from).is_some_and(|account| account.owes(now) > CREDIT);
-        !own && (self.failed.owes(now) <= CREDIT || self.known.contains_key(&from))
+        let is_known = || self.known.contains_key(&from) || self.replicas.values().any(|replica| *replica == from);
+        !own && (self.failed.owes(now) <= CREDIT || is_known())
     }
 
-    /// A handshake ended, and nobody knows who it was.
+    /// A handshake ended, and nobody knows who it was. Many may have begun before the first of them ended: what comes
+    /// of an address that is overdrawn it pays alone.
     pub(super) fn failed(&mut self, from: IpAddr, now: Instant) {
-        self.failed.charge(FAILED, now);
-        self.by_address.entry(from).or_default().charge(FAILED_OF_ONE, now);
+        let own = self.by_address.entry(from).or_default();
+        if own.owes(now) <= CREDIT {
+            self.failed.charge(FAILED, now);
+        }
+        own.charge(FAILED_OF_ONE, now);
         forget_least(&mut self.by_address, |account| account.owes(now));
     }
 
     /// Somebody has proved who it is.
-    pub(super) fn proved(&mut self, from: IpAddr, now: Instant) {
+    pub(super) fn proved(&mut self, who: Peer, from: IpAddr, now: Instant) {
+        if let Peer::Replica(replica) = who {
+            self.replicas.insert(replica, from);
+            return;
+        }
         self.known.insert(from, now);
         forget_least(&mut self.known, |at| *at);
     }
@@ -62,8 +76,12 @@ fn forget_least<T, O: Ord>(addresses: &mut BTreeMap<IpAddr, T>, measure: impl Fn
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::UNAUTHENTICATED_MAX;
     use super::*;
+    use bezant_core::ids::IdentityId;
     use std::net::Ipv4Addr;
+
+    const CLIENT: Peer = Peer::Client { identity: IdentityId(0), first: 0, sessions: 1 };
 
     fn address(number: u32) -> IpAddr {
         Ipv4Addr::from_bits(number).into()
@@ -93,10 +111,28 @@ mod tests {
         assert!(debts.lets_in(address(1), later + Duration::from_secs(1)), "debts are paid off");
     }
 
+    /// As many as may wait at a port, all of which were let in before any failed.
+    #[test]
+    fn one_address_that_fails_at_many_doors_at_once_closes_none_to_others() {
+        let (mut debts, now) = (Debts::default(), Instant::now());
+        (0..3 * UNAUTHENTICATED_MAX).for_each(|_| debts.failed(address(1), now));
+        assert!(debts.lets_in(address(2), now) && !debts.lets_in(address(1), now));
+    }
+
+    /// However many clients have come since.
+    #[test]
+    fn where_a_replica_came_from_is_remembered() {
+        let (mut debts, now) = (Debts::default(), Instant::now());
+        debts.proved(Peer::Replica(ReplicaId(2)), address(7), now);
+        (100..1_000).for_each(|from| debts.proved(CLIENT, address(from), now));
+        (1_000..2_000).for_each(|from| debts.failed(address(from), now));
+        assert!(debts.lets_in(address(7), now) && !debts.lets_in(address(8), now));
+    }
+
     #[test]
     fn when_many_addresses_fail_the_known_ones_are_served() {
         let (mut debts, now) = (Debts::default(), Instant::now());
-        debts.proved(address(7), now);
+        debts.proved(CLIENT, address(7), now);
         let failed = (100..1_000).take_while(|&from| {
             let let_in = debts.lets_in(address(from), now);
             debts.failed(address(from), now);
@@ -112,7 +148,7 @@ mod tests {
         for number in 0..10_000 {
             let now = begin + Duration::from_micros(number.into());
             debts.failed(address(number), now);
-            debts.proved(address(number), now);
+            debts.proved(CLIENT, address(number), now);
         }
         assert_eq!((debts.by_address.len(), debts.known.len()), (ADDRESSES_MAX, ADDRESSES_MAX));
         assert!(debts.known.contains_key(&address(9_999)));

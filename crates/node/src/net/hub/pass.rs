@@ -2,7 +2,7 @@
 
 use super::super::close_reason::CloseReason;
 use super::super::{HANDSHAKE_SECONDS_MAX, PASS_BYTES_MAX, PASS_FRAMES_MAX};
-use super::{CLIENTS, FIRST_LISTENER, Hub, REPLICAS, WAKER, prepare};
+use super::{CLIENTS, FIRST_LISTENER, Hub, REPLICAS, SHAKING, WAKER, prepare};
 use mio::{Events, Token};
 use std::cmp::Reverse;
 use std::io::{self, ErrorKind};
@@ -40,12 +40,13 @@ impl Hub {
         self.visits_left = std::array::from_fn(|queue| self.queues[queue].len());
         self.client_bytes_left = PASS_BYTES_MAX;
         self.client_frames_left = PASS_FRAMES_MAX;
-        self.clients_until = None;
+        (self.clients_until, self.shaking_until) = (None, None);
         Ok(())
     }
 
     fn shortest(&mut self, timeout: Option<Duration>, now: Instant) -> Option<Duration> {
-        let busy = !self.events.is_empty() || [REPLICAS, CLIENTS].iter().any(|queue| !self.queues[*queue].is_empty());
+        let busy =
+            !self.events.is_empty() || [REPLICAS, SHAKING, CLIENTS].iter().any(|queue| !self.queues[*queue].is_empty());
         if busy || self.listeners.iter().any(|listener| listener.acceptable && listener.rest_until.is_none()) {
             return Some(Duration::ZERO);
         }

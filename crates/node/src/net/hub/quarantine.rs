@@ -1,10 +1,10 @@
 //! Keeps those in quarantine who send what is of no use: see [`super::rations`].
 
 use super::super::handshake::Peer;
-use super::super::link::Link;
+use super::super::link::{Frames, Link};
 use super::super::worth::Worth;
 use super::rations::{Change, Quarantine};
-use super::{CLIENTS, Hub, RATIONED_CLIENTS, RATIONED_REPLICAS, REPLICAS, class};
+use super::{CLIENTS, Hub, RATIONED_CLIENTS, RATIONED_REPLICAS, REPLICAS, SHAKING, class};
 use bezant_core::ids::Principal;
 use std::time::{Duration, Instant};
 
@@ -33,6 +33,7 @@ impl Hub {
         let Some(link) = self.links[index as usize].as_ref() else { return REPLICAS };
         let rationed = link.peer().is_some_and(|peer| self.rations.is_rationed(peer));
         match (link.is_client_class(), rationed) {
+            (true, _) if link.peer().is_none() => SHAKING,
             (false, false) => REPLICAS,
             (true, false) => CLIENTS,
             (false, true) => RATIONED_REPLICAS,
@@ -66,7 +67,10 @@ impl Hub {
     pub(super) fn until_a_ration(&mut self, now: Instant) -> Option<Duration> {
         let waiting = self.queues[RATIONED_REPLICAS].iter().chain(self.queues[RATIONED_CLIENTS].front());
         let links = &self.links;
-        let peers = waiting.map(|index| links[*index as usize].as_ref().and_then(Link::peer));
+        let peers = waiting.map(|id| {
+            let link = links[id.index as usize].as_ref().filter(|link| link.generation == id.generation);
+            link.and_then(Link::peer)
+        });
         // Without a peer it is a link that is gone: the next pass forgets it.
         peers.map(|peer| peer.map_or(Duration::ZERO, |peer| self.rations.wait(peer, now))).min()
     }
@@ -76,14 +80,17 @@ impl Hub {
         let (replicas, clients) = (&self.metrics.replicas, &self.metrics.clients);
         let all = replicas.frames_in + replicas.frames_out + clients.frames_in + clients.frames_out;
         let frames = all - std::mem::replace(&mut self.frames_before, all);
-        for index in 0..self.links.len() {
-            let Some(link) = self.links[index].as_mut() else { continue };
-            // What was sent to it is no measure: it may have asked for that.
+        let mut of_replicas = std::mem::take(&mut self.departed);
+        for link in self.links.iter_mut().flatten() {
             let its = std::mem::take(&mut link.frames);
-            let sent = std::mem::take(&mut link.frames_out);
-            if let Some(Peer::Replica(replica)) = link.peer()
-                && let Some(change) = self.rations.compare(replica, its, frames.saturating_sub(its + sent), self.now)
-            {
+            if let Some(Peer::Replica(replica)) = link.peer() {
+                of_replicas.entry(replica).or_default().add(its);
+            }
+        }
+        for (replica, Frames { came, went }) in of_replicas {
+            // What was sent to it is no measure: it may have asked for that.
+            let others = frames.saturating_sub(came + went);
+            if let Some(change) = self.rations.compare(replica, came, others, self.now) {
                 self.begin_quarantine(change);
             }
         }
@@ -93,6 +100,13 @@ impl Hub {
             }
         }
         self.count_quarantined();
+    }
+
+    /// A link is gone. What came over it counts: a new one is soon made.
+    pub(super) fn depart(&mut self, peer: Peer, link: &Link) {
+        if let Peer::Replica(replica) = peer {
+            self.departed.entry(replica).or_default().add(link.frames);
+        }
     }
 
     fn count_quarantined(&mut self) {

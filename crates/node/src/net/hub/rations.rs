@@ -55,9 +55,11 @@ const EXCESS_FRAME: Duration = Duration::from_micros(100);
 const EXCESS_GOES_ON: u32 = 10;
 /// How many times all else the frames of one replica may be.
 const EXCESS_RATIO: u64 = 20;
-/// Clients with debts that are remembered, besides those that the cluster file names. Who owes least gives way.
+/// Clients with debts that are remembered, besides those that the cluster file names. Who owes least gives way, and
+/// first of all whoever is not known.
 pub(super) const DEBTORS_MAX: usize = 1024;
-/// Strangers that are remembered because something of theirs was accepted. The least recent gives way.
+/// Strangers that are remembered because something of theirs was accepted. Who has been known for the shortest time
+/// gives way: keys that cost nothing push out one another.
 pub(super) const KNOWN_MAX: usize = 1024;
 /// How long they are.
 const KNOWN_FOR: Duration = Duration::from_secs(600);
@@ -190,7 +192,22 @@ pub(super) struct Rations {
     parties: BTreeMap<Principal, Party>,
     /// All clients together.
     clients: Party,
-    known: BTreeMap<PublicKey, Instant>,
+    known: BTreeMap<PublicKey, Known>,
+}
+
+/// A stranger of whom something was accepted.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// First,
+    since: Instant,
+    /// and last, to a second.
+    at: Instant,
+}
+
+impl Known {
+    fn for_how_long(&self) -> Duration {
+        self.at.saturating_duration_since(self.since)
+    }
 }
 
 fn price_of(bytes: usize) -> Duration {
@@ -239,16 +256,16 @@ impl Rations {
         }
         let Principal::Key(key) = party else { return };
         match self.known.get_mut(&key) {
-            Some(at) if now.saturating_duration_since(*at) < KNOWN_AGAIN => {}
-            Some(at) => *at = now,
+            Some(known) if now.saturating_duration_since(known.at) < KNOWN_AGAIN => {}
+            Some(known) => known.at = now,
             // While all clients together are in quarantine anybody could make itself known.
             None if self.clients.quarantine.is_some() => {}
             None => {
-                self.known.insert(key, now);
+                self.known.insert(key, Known { since: now, at: now });
                 if self.known.len() > KNOWN_MAX
-                    && let Some((&oldest, _)) = self.known.iter().min_by_key(|(_, at)| **at)
+                    && let Some((&newest, _)) = self.known.iter().min_by_key(|(_, it)| (it.for_how_long(), it.at))
                 {
-                    self.known.remove(&oldest);
+                    self.known.remove(&newest);
                 }
             }
         }
@@ -275,7 +292,7 @@ impl Rations {
         self.parties.iter_mut().for_each(|(party, its)| end(Some(*party), its));
         end(None, &mut self.clients);
         self.parties.retain(|_, its| !its.owes(now).is_zero());
-        self.known.retain(|_, at| now.saturating_duration_since(*at) < KNOWN_FOR);
+        self.known.retain(|_, it| now.saturating_duration_since(it.at) < KNOWN_FOR);
         over
     }
 
@@ -285,8 +302,9 @@ impl Rations {
             return;
         }
         let strangers = || self.parties.range(Principal::Key(PublicKey([0; 32]))..);
+        let is_known = |party: &Principal| matches!(party, Principal::Key(key) if self.known.contains_key(key));
         if strangers().count() > DEBTORS_MAX
-            && let Some((&least, _)) = strangers().min_by_key(|(_, its)| its.owes(now))
+            && let Some((&least, _)) = strangers().min_by_key(|(party, its)| (is_known(party), its.owes(now)))
         {
             self.parties.remove(&least);
             // Or whoever has filled these places could go on under a key that is known.
@@ -448,6 +466,25 @@ mod tests {
         assert!(rations.is_rationed(stranger(1)) && rations.is_rationed(NAMED), "each has an account of its own");
         rations.settle(begin + DEBT_MAX);
         assert!(all(&rations).is_empty() && !rations.is_rationed(stranger(2)));
+    }
+
+    /// Keys cost nothing, and a first request no more: they push out one another.
+    #[test]
+    fn who_has_been_known_for_long_stays_known() {
+        let (mut rations, begin) = (Rations::default(), Instant::now());
+        let later = begin + 2 * KNOWN_AGAIN;
+        for now in [begin, later] {
+            rations.judge(stranger(1), 100, Worth::Useful, now);
+        }
+        rations.judge(stranger(1), 100, Worth::Useless, later);
+        for number in 0..2 * KNOWN_MAX as u32 {
+            rations.judge(stranger(100 + number), 100, Worth::Useful, later + KNOWN_AGAIN);
+        }
+        for number in 0..2 * DEBTORS_MAX as u32 {
+            rations.judge(stranger(100_000 + number), 100, Worth::Failed, later + KNOWN_AGAIN);
+        }
+        assert!(rations.is_rationed(stranger(2)), "all clients are in quarantine");
+        assert!(!rations.is_rationed(stranger(1)));
     }
 
     #[test]

@@ -5,9 +5,11 @@ use super::super::handshake::{Handshake, LinkRefusal, Peer, Progress};
 use super::super::link::{LinkId, ReadOutcome, State};
 use super::super::watch::is_for_the_link;
 use super::super::worth::Worth;
-use super::super::{CLIENT_PASS_BYTES_MAX, PASS_BYTES_MAX, PASS_FRAMES_MAX, PASS_MS_MAX};
+use super::super::{
+    CLIENT_PASS_BYTES_MAX, CLIENT_VISIT_MS_MAX, PASS_BYTES_MAX, PASS_FRAMES_MAX, PASS_MS_MAX, SHAKING_PASS_MS_MAX,
+};
 use super::level::FRAME_BYTES;
-use super::{CLIENTS, Event, Hub, QUEUES, RATIONED_CLIENTS, RATIONED_REPLICAS, REPLICAS, Visit, class};
+use super::{CLIENTS, Event, Hub, QUEUES, RATIONED_CLIENTS, RATIONED_REPLICAS, REPLICAS, SHAKING, Visit, class};
 use bytes::Bytes;
 use std::time::{Duration, Instant};
 
@@ -32,9 +34,11 @@ impl Hub {
         for queue in 0..QUEUES {
             while self.has_left(queue) {
                 self.visits_left[queue] = self.visits_left[queue].saturating_sub(1);
-                let Some(index) = self.queues[queue].pop_front() else { break };
-                let Some(link) = self.links[index as usize].as_mut().filter(|link| link.queued) else { continue };
+                let Some(id) = self.queues[queue].pop_front() else { break };
+                // Its place may be another link's by now, which is queued for itself.
+                let Some(link) = self.link(id).filter(|link| link.queued) else { continue };
                 link.queued = false;
+                let index = id.index;
                 // A quarantine has begun or ended since it was queued: the next pass reads it in its place.
                 let visit = (self.queue_of(index) == queue).then(|| self.visit_of(queue, index)).flatten();
                 if visit.is_none() {
@@ -54,6 +58,7 @@ impl Hub {
     /// gone: a pass for each frame of it would cost everybody more than the frames do.
     fn has_left(&mut self, queue: usize) -> bool {
         match queue {
+            SHAKING => self.visits_left[queue] > 0 && self.shaking_until.is_none_or(|until| Instant::now() < until),
             CLIENTS => self.visits_left[queue] > 0 && self.client_bytes_left > 0 && self.client_frames_left > 0,
             RATIONED_CLIENTS => self.rations.has_left_for_clients(self.now),
             _ => self.visits_left[queue] > 0,
@@ -65,11 +70,20 @@ impl Hub {
         let rationed = queue == RATIONED_REPLICAS || queue == RATIONED_CLIENTS;
         let (bytes_left, frames_left) = match queue {
             REPLICAS => (PASS_BYTES_MAX, PASS_FRAMES_MAX),
+            // Whoever is known after it has its turn among its own.
+            SHAKING => (CLIENT_PASS_BYTES_MAX, 1),
             CLIENTS => (self.client_bytes_left.min(CLIENT_PASS_BYTES_MAX), self.client_frames_left),
             _ => self.ration_of(index)?,
         };
-        let end = || Instant::now() + Duration::from_millis(PASS_MS_MAX);
-        let until = if queue == CLIENTS { *self.clients_until.get_or_insert_with(end) } else { end() };
+        let end = |ms| Instant::now() + Duration::from_millis(ms);
+        let until = match queue {
+            SHAKING => *self.shaking_until.get_or_insert_with(|| end(SHAKING_PASS_MS_MAX)),
+            CLIENTS => {
+                let of_all = *self.clients_until.get_or_insert_with(|| end(PASS_MS_MAX));
+                of_all.min(end(CLIENT_VISIT_MS_MAX))
+            }
+            _ => end(PASS_MS_MAX),
+        };
         // Each in turn: the ration is that of all such clients.
         let frames_left = if queue == RATIONED_CLIENTS { 1 } else { frames_left };
         Some(Visit { index, bytes_left, frames_left, until, rationed })
@@ -91,17 +105,18 @@ impl Hub {
         match frame {
             Ok(Some(frame)) => {
                 visit.frames_left -= 1;
-                link.frames += 1;
+                link.frames.came += 1;
                 let id = LinkId { index: visit.index, generation: link.generation };
                 let peer = link.peer();
-                let is_late = Instant::now() >= visit.until;
-                if is_late {
+                let now = Instant::now();
+                if now >= visit.until {
                     visit.frames_left = 0;
                 }
                 if visit.rationed {
                     self.take_ration(visit.index, 0, 1);
                 } else if client {
-                    self.client_frames_left = if is_late { 0 } else { self.client_frames_left.saturating_sub(1) };
+                    let is_over = self.clients_until.is_some_and(|until| now >= until);
+                    self.client_frames_left = if is_over { 0 } else { self.client_frames_left.saturating_sub(1) };
                 }
                 self.visit = (visit.frames_left > 0).then_some(visit);
                 if self.visit.is_none() {
@@ -209,7 +224,7 @@ impl Hub {
         }
         link.up(peer, self.now);
         if let Some((_, from)) = link.from {
-            self.debts.proved(from, self.now);
+            self.debts.proved(peer, from, self.now);
         }
         class(&mut self.metrics, link.is_client_class()).connections += 1;
         self.events.push_back(Event::Up(id, peer));

@@ -368,6 +368,93 @@ fn frames_that_cost_much_end_a_pass() {
     assert!(heard.is_some_and(|pass| pass <= 3), "its turn comes: {heard:?}");
 }
 
+/// Links of one client, over each of which there is always something to do, and how long that takes.
+const BUSY: u32 = 16;
+const COST: Duration = Duration::from_millis(40);
+
+/// A replica whose link broke is not to wait until clients, whose requests are good, have had their turns.
+#[test]
+fn a_replica_comes_back_while_clients_take_all_the_time() {
+    let mut server = replica(0, Channel::Plain, Bounds::default());
+    let [clients, replicas] = [Port::Clients, Port::Replicas]
+        .map(|port| server.listen(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(), port).unwrap());
+    let mut busy = client(ONE, Channel::Plain);
+    let links: Vec<LinkId> = (0..BUSY).map(|first| linked(&mut server, &mut busy, clients, who(ONE, first))).collect();
+    for _ in 0..40 {
+        links.iter().for_each(|link| busy.send(*link, Lane::Usual, &b"request".to_vec().into(), &[]));
+    }
+    busy.flush();
+    std::thread::sleep(Duration::from_millis(200));
+    let mut back = replica(1, Channel::Plain, Bounds::default());
+    back.dial(replicas, ReplicaId(0), Peer::Replica(ReplicaId(1))).unwrap();
+    let (mut is_back, mut passes, mut served) = (false, 0, 0);
+    while !is_back {
+        assert!(passes < 10, "after {served} requests");
+        passes += 1;
+        back.poll(Some(Duration::from_millis(1))).unwrap();
+        while back.next_event().is_some() {}
+        back.flush();
+        server.poll(Some(Duration::from_millis(1))).unwrap();
+        while let Some(event) = server.next_event() {
+            match event {
+                Event::Up(_, Peer::Replica(_)) => is_back = true,
+                Event::Frame(..) => {
+                    served += 1;
+                    std::thread::sleep(COST);
+                }
+                _ => {}
+            }
+        }
+        server.flush();
+    }
+    assert!(served > 0, "else nobody was in its way");
+}
+
+/// What is sent in one pass, before anything is written, has a bound as well.
+#[test]
+fn much_that_is_sent_at_once_counts_before_it_is_written() {
+    let bounds = Bounds { buffers_bytes_max: 4 << 20, ..Bounds::default() };
+    let (mut server, address) = listening(Channel::Plain, bounds);
+    let mut hubs = [ONE, TWO].map(|identity| (client(identity, Channel::Plain), identity));
+    let mut links = Vec::new();
+    for (hub, identity) in &mut hubs {
+        let link = hub.dial(address, ReplicaId(0), who(*identity, 0)).unwrap();
+        hub.send(link, Lane::Usual, &b"ask".to_vec().into(), &[]);
+        let events = run(10, &mut [&mut server, hub], |events| frames(&events[0]) == 1);
+        links.extend(
+            events[0].iter().find_map(|event| if let Event::Frame(link, ..) = event { Some(*link) } else { None }),
+        );
+    }
+    server.poll(Some(Duration::ZERO)).unwrap();
+    for _ in 0..8 {
+        server.send(links[0], Lane::Usual, &vec![0; 1 << 20].into(), &[]);
+        assert!(server.pending() <= bounds.buffers_bytes_max + (1 << 20), "{}", server.pending());
+    }
+    server.send(links[1], Lane::Usual, &vec![0; 1 << 20].into(), &[]);
+    let events: Vec<Event> = std::iter::from_fn(|| server.next_event()).collect();
+    assert_eq!(down(&events), Some(CloseReason::Overload));
+    server.flush();
+    let modest = &mut hubs[1].0;
+    run(10, &mut [&mut server, modest], |events| frames(&events[1]) == 1);
+}
+
+/// There may be thousands of clients, each of which once got something long.
+#[test]
+fn a_client_that_has_got_something_long_leaves_no_large_buffer() {
+    for channel in [Channel::Plain, Channel::Tls] {
+        let (mut server, address) = listening(channel, Bounds::default());
+        let mut asking = client(ONE, channel);
+        let link = asking.dial(address, ReplicaId(0), who(ONE, 0)).unwrap();
+        asking.send(link, Lane::Usual, &b"ask".to_vec().into(), &[]);
+        let events = run(10, &mut [&mut server, &mut asking], |events| frames(&events[0]) == 1);
+        let Some(Event::Frame(link, ..)) = events[0].last() else { panic!("{events:?}") };
+        server.send(*link, Lane::Usual, &vec![7; 1 << 20].into(), &[]);
+        run(10, &mut [&mut server, &mut asking], |events| frames(&events[1]) == 1);
+        let kept = server.link(*link).map(|link| link.capacity());
+        assert!(kept.is_some_and(|kept| kept <= 64 << 10), "{kept:?} over {channel:?}");
+    }
+}
+
 /// Until the other end has read what was sent before.
 #[test]
 fn a_link_is_behind_while_its_socket_takes_nothing() {

@@ -3,7 +3,7 @@
 use super::super::close_reason::CloseReason;
 use super::super::link::{Link, LinkId, State};
 use super::super::output::Lane;
-use super::super::{CLIENT_QUEUE_BYTES_MAX, REPLICA_QUEUE_BYTES_MAX};
+use super::super::{CLIENT_PASS_BYTES_MAX, CLIENT_QUEUE_BYTES_MAX, REPLICA_QUEUE_BYTES_MAX};
 use super::{Hub, class};
 use bezant_core::wire::Rope;
 
@@ -22,18 +22,18 @@ impl Hub {
             State::Up(_) => {
                 link.queue(lane, body, tail);
                 link.watch.said(self.now);
-                link.frames_out += 1;
+                link.frames.went += 1;
                 true
             }
             State::Shaking(_) => link.queue_early(body, tail),
         };
         let traffic = class(&mut self.metrics, client);
         if queued {
-            let is_stuck = !link.writable;
+            // Of what is stuck nothing will be written in this pass, and much is not to wait until it is over.
+            let counts = !link.writable || link.pending() > CLIENT_PASS_BYTES_MAX;
             traffic.frames_out += 1;
             self.mark_dirty(id.index);
-            if client && is_stuck {
-                // Nothing will be written to it in this pass.
+            if client && counts {
                 self.account(id.index);
             }
         } else {

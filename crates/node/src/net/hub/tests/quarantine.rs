@@ -92,6 +92,34 @@ fn what_is_for_the_link_only_is_a_flood_too() {
     assert_eq!(quarantined, [(Some(liar), Cause::Flood)]);
 }
 
+/// Frames that come over one link are not forgotten because the next ones come over another.
+#[test]
+fn who_dials_anew_floods_all_the_same() {
+    let mut server = replica(0, Channel::Plain, Bounds::default());
+    let address = server.listen(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(), Port::Replicas).unwrap();
+    let mut liar = replica(1, Channel::Plain, Bounds::default());
+    let begin = Instant::now();
+    while server.quarantined().next().is_none() {
+        assert!(begin.elapsed() < 20 * SECOND, "it floods: {:?}", server.metrics().replicas);
+        let link = linked(&mut server, &mut liar, address, Peer::Replica(ReplicaId(1)));
+        let until = Instant::now() + SECOND / 20;
+        while Instant::now() < until {
+            while liar.pending() < 1 << 20 {
+                liar.send(link, Lane::Usual, &b"?".to_vec().into(), &[]);
+            }
+            for hub in [&mut liar, &mut server] {
+                hub.poll(Some(Duration::ZERO)).unwrap();
+                while hub.next_event().is_some() {}
+                hub.flush();
+            }
+        }
+        liar.drop_link(link, CloseReason::Superseded);
+        let gone = |events: &[Vec<Event>]| down(&events[0]).is_some();
+        run(10, &mut [&mut server, &mut liar], gone);
+    }
+    assert_eq!(server.quarantined().next().map(|it| it.cause), Some(Cause::Flood));
+}
+
 #[test]
 fn a_client_whose_macs_fail_is_read_after_the_others() {
     let (mut server, address) = listening(Channel::Plain, Bounds::default());
