@@ -114,7 +114,7 @@ pub struct Limits {
     /// Batches that the primary keeps in flight, none smaller than the one before, before it lets the next grow
     /// (congestion window).
     pub batches_in_flight_max: u64,
-    /// Most bytes of one operation and of one result.
+    /// Most bytes of one operation.
     pub operation_bytes_max: usize,
     /// Operations larger than this travel from the client to every replica; only their digest is ordered (pbft-F22).
     pub inline_bytes_max: usize,

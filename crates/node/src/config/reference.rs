@@ -213,7 +213,7 @@ pub(super) const LIMITS: &[Limit] = &[
         "Most bytes of operations in a batch. A single request may exceed it alone."),
     limit!(batches_in_flight_max, count "batches", 1, 1_024,
         "Batches that the primary keeps in flight, none smaller than the one before, before it lets the next grow."),
-    limit!(operation_bytes_max, count "bytes", 64, BATCH_BYTES_MAX, "Most bytes of one operation and of one result."),
+    limit!(operation_bytes_max, count "bytes", 64, BATCH_BYTES_MAX, "Most bytes of one operation."),
     limit!(inline_bytes_max, count "bytes", 0, BATCH_BYTES_MAX,
         "Operations larger than this travel from the client to every replica; only their digest is ordered."),
     limit!(pending_requests_max, count "requests", 1, 1_048_576,

@@ -20,11 +20,11 @@
 //! itself holds) and lives [`HANDSHAKE_SECONDS_MAX`] seconds. There are at most [`UNAUTHENTICATED_MAX`] of them per
 //! port, and the newest pushes the oldest out after a second. Connections that come to nothing, however many, cost a
 //! part of a core that has a bound (`hub/debt.rs`). A flooding client shares with all other clients what one replica
-//! gets alone. Whoever sends what is of no use, replica or client, is read last and little (`hub/rations.rs`). When all
-//! places for clients are taken, or all their buffers full, whoever has the most gives way, and a frame that has begun
-//! has to go on. A peer that never reads fills its own queue and loses frames (a replica: the
-//! protocol sends again) or its connection (a client). A link that is silent although it was spoken to is asked,
-//! closed, and dialled anew.
+//! gets alone, and keeps no replica at the door that dials anew. Whoever sends what is of no use, replica or client, is
+//! read last and little (`hub/rations.rs`). When all places for clients are taken, or all their buffers full, whoever
+//! has the most gives way, and a frame that has begun has to go on. A peer that never reads fills its own queue and
+//! loses frames (a replica: the protocol sends again) or its connection (a client). A link that is silent although it
+//! was spoken to is asked, closed, and dialled anew.
 
 pub mod clock;
 mod close_reason;
