@@ -6,8 +6,9 @@
 //! * Order 8. It asks all others where they are (LOST), until 2f+1 have answered (ROUND). LOST carries the time of the
 //!   question and ROUND repeats it: what was said before the loss, and comes late or again, does not count.
 //! * Order 9. When it has come to the rounds that 2f+1 of them named, it writes down what it stays silent about: rounds
-//!   up to a few after the last of these; of each other sender the messages that it hears of then; and all of its own
-//!   messages. It speaks about all else, and votes for states again when it has come to such a round.
+//!   up to a few after the last of these, and the one that it is in, of which its log has no beginning; of each other
+//!   sender the messages that it hears of then; and all of its own messages. It speaks about all else, and votes for
+//!   states again when it has come to such a round.
 //! * Order 10. While nobody orders anything no round follows. So who hears LOST of somebody who has come as far as
 //!   itself, and has nothing on its way, sends an empty payload; and it is asked until messages of n − 1 − f others
 //!   have come to the end of that window. For one that is behind no round follows: on a slow link it would run after
@@ -112,7 +113,8 @@ impl Ritas {
             true => u64::MAX,
             false => first(sender) + HEARD,
         });
-        let silence = Silence { rounds_from: last + 2 + ROUNDS_AHEAD, messages_from: messages_from.collect() };
+        let rounds_from = (last + 2 + ROUNDS_AHEAD).max(round + 1);
+        let silence = Silence { rounds_from, messages_from: messages_from.collect() };
         context.push(OrderEffect::Persist(RitasRecord::Abstain(Some(silence.clone()))));
         self.abstain(Some(silence));
     }

@@ -258,6 +258,38 @@ fn who_lost_its_log_is_silent_and_then_speaks_again() {
     }
 }
 
+/// Order 9. The last answer comes late, and names a round long past: what it says in the midst of the round that it is
+/// in could not be said again after a crash, as nothing that came before is in its log.
+#[test]
+fn who_lost_its_log_says_nothing_about_the_round_that_it_is_in() {
+    let mut net = net_of("ritas", 4, 1);
+    let mut sum = 0;
+    ask(&mut net, &mut sum, 5);
+    net.restart(3, true);
+    net.lose(|frame| kind(&frame.message) == "ROUND" && frame.from == r(2));
+    ask(&mut net, &mut sum, 8);
+    assert!(net.hosts[3].replica.report().abstaining);
+    let say = |message| Message::Agreement(Agreement { instance: InstanceId(1), message });
+    let asked = net.said(r(3), "LOST").into_iter().find_map(|frame| match &frame.message {
+        Message::Agreement(Agreement { message: RitasMessage::Lost(asked), .. }) => Some(*asked),
+        _ => None,
+    });
+    let question = asked.expect("it asks").question;
+    net.forge(r(2), r(3), say(RitasMessage::Round(Whereabouts { question, round: 0 })));
+    net.forge(r(1), r(3), say(RitasMessage::Lost(Whereabouts { question: net.now, round: 0 })));
+    net.round();
+    let here = net.said(r(3), "ROUND").into_iter().filter_map(|frame| match &frame.message {
+        Message::Agreement(Agreement { message: RitasMessage::Round(here), .. }) => Some(here.round),
+        _ => None,
+    });
+    let here = here.last().expect("it answers");
+    let silent_until = net.hosts[3].log.iter().find_map(|record| match &record.record {
+        InstanceRecord::Ritas(RitasRecord::Abstain(Some(silence))) => Some(silence.rounds_from),
+        _ => None,
+    });
+    assert!(here > 9 && silent_until.is_some_and(|round| round > here), "{silent_until:?} in round {here}");
+}
+
 /// Order 3: a liar's clock.
 #[test]
 fn what_is_ahead_of_its_time_is_listed_later() {
