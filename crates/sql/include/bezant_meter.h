@@ -42,6 +42,7 @@ typedef struct {
   int runs;           /* the meter runs */
   int pages;          /* inside the cache of pages, where nothing counts */
   int refused;        /* an allocation was refused */
+  int depth;          /* selects that are being prepared, each for the one before it */
 } bezant_meter;
 
 static _Thread_local bezant_meter bezant_the_meter;
@@ -380,6 +381,27 @@ static int bezant_pays(long long bytes) {
     bezant_the_meter.price = price;                                          \
     given;                                                                   \
   })
+
+/* A select in a select, and a term of a union before another one, are prepared one within the other. SQLite bounds the
+ * terms of one union and the depth of an expression, and together they fill any stack. There may be one union of as
+ * many terms as there may be, and a hundred selects around it. */
+#define BEZANT_DEPTH_MAX 600
+static int bezant_enters(void) {
+  if (!bezant_the_meter.runs) return 1;
+  if (bezant_the_meter.depth >= BEZANT_DEPTH_MAX) return 0;
+  bezant_the_meter.depth++;
+  return 1;
+}
+#define BEZANT_LEAVES(call)                                                  \
+  ({                                                                         \
+    int given = call;                                                        \
+    if (bezant_the_meter.runs) bezant_the_meter.depth--;                     \
+    given;                                                                   \
+  })
+#define sqlite3Select(p, s, d)                                               \
+  BEZANT_CASE(BEZANT_TYPE_##p, bezant_plain_sqlite3Select(p, s, d),          \
+              (bezant_enters() ? BEZANT_LEAVES(bezant_plain_sqlite3Select(p, s, d)) \
+                               : (sqlite3ErrorMsg(p, "too many selects within one another"), 1)))
 
 /* So is what ALTER TABLE asks about each table, view and trigger: its functions prepare them, with what they read. */
 #define BEZANT_PREPARES(name)                                                \

@@ -4,7 +4,7 @@ use bezant_core::digest::{Digest, Domain};
 use rusqlite::Connection;
 
 /// Grows with every change after which the same requests give other results or pages.
-const SERVICE_VERSION: u32 = 5;
+const SERVICE_VERSION: u32 = 6;
 
 /// Bytes of the digest that are shown.
 const SHOWN: usize = 6;

@@ -9,7 +9,7 @@
 
 use crate::connection::{Handle, STEPS_PER_LOOK};
 use crate::error::{ErrorKind, SqlError};
-use crate::meter::{Allowance, Limits, Measured, Past, STEP_BYTES};
+use crate::meter::{self, Allowance, Limits, Measured, Past, STEP_BYTES};
 use crate::moment::act;
 use crate::request::{ATTEMPT, ATTEMPTS_MAX, Batch, Dated, REBUILD, Rehearsal, Statement, UNDO};
 use crate::response::{Column, Description, Failure, RESULT_BYTES_MAX, Response, Rows};
@@ -19,8 +19,9 @@ use crate::value::Value;
 use crate::vfs::{Disk, set_last_insert_rowid};
 use bezant_core::digest::Digest;
 use bezant_core::service::NotReadOnly;
-use rusqlite::StatementStatus;
+use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::types::ValueRef;
+use rusqlite::{Connection, StatementStatus};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
@@ -339,10 +340,11 @@ impl<'a> Engine<'a> {
         let connection = &self.database.connection;
         // What it takes is given back with the statement.
         let mut left = Allowance { memory: self.limits.memory as i64, ..self.left };
-        let (prepared, measured) = left.measure(|| connection.prepare(sql));
+        let (prepared, measured) = left.measure(|| only_statement(connection, sql));
         self.left.bytes = left.bytes;
         self.check(measured)?;
         let prepared = prepared.map_err(|error| self.explain(error))?;
+        let prepared = prepared.ok_or_else(|| SqlError::new(ErrorKind::Syntax, "there is no statement"))?;
         if self.known.len() >= KNOWN_MAX {
             self.known.clear();
         }
@@ -414,9 +416,16 @@ impl<'a> Engine<'a> {
         let mut rows = Vec::new();
         let mut cursor = prepared.raw_query();
         while let Some(row) = cursor.next().map_err(|error| self.explain(error))? {
-            let values = (0..width).map(|column| value(row.get_ref(column).expect("within the columns")));
-            let values: Vec<Value> = values.collect::<Result<_, _>>()?;
-            self.take(values.iter().map(Value::encoded_bytes).sum())?;
+            let mut values = Vec::with_capacity(width);
+            for column in 0..width {
+                let given = meter::hand_out(|| row.get_ref(column).expect("within the columns"));
+                if meter::has_refused() {
+                    return Err(self.too_much());
+                }
+                // Before it is copied: a row may have very many columns, all of them the same value.
+                self.take(Value::bytes_encoded(given))?;
+                values.push(value(given)?);
+            }
             if width > 0 {
                 rows.push(values);
             }
@@ -468,6 +477,14 @@ impl<'a> Engine<'a> {
         })?;
         Ok(())
     }
+}
+
+/// The statement of a text, if there is one and no other. (rusqlite's own way prepares what follows the first one by
+/// recursion, however much that is, and gives a statement for a text without any.)
+fn only_statement<'a>(connection: &'a Connection, sql: &str) -> rusqlite::Result<Option<rusqlite::Statement<'a>>> {
+    let mut all = rusqlite::Batch::new(connection, sql);
+    let first = all.next()?;
+    if all.next()?.is_some() { Err(rusqlite::Error::MultipleStatement) } else { Ok(first) }
 }
 
 /// What those are told whose role does not allow what they ask for.

@@ -95,11 +95,13 @@ fn kind_of(error: ffi::Error, message: &str) -> Option<ErrorKind> {
 
 /// SQLite has one code for everything that is wrong with a statement's text.
 fn kind_of_message(message: &str) -> ErrorKind {
-    const BEGINNINGS: [(&str, ErrorKind); 4] = [
+    const BEGINNINGS: [(&str, ErrorKind); 5] = [
         ("no such table", ErrorKind::NoSuchTable),
         ("no such view", ErrorKind::NoSuchTable),
         ("no such column", ErrorKind::NoSuchColumn),
         ("no such function", ErrorKind::NoSuchFunction),
+        // Our own word, in `bezant_meter.h`.
+        ("too many selects", ErrorKind::TooLarge),
     ];
     const ENDINGS: [(&str, ErrorKind); 2] =
         [("already exists", ErrorKind::AlreadyExists), ("syntax error", ErrorKind::Syntax)];

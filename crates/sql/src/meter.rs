@@ -34,6 +34,7 @@ struct Meter {
     runs: c_int,
     pages: c_int,
     refused: c_int,
+    depth: c_int,
 }
 
 unsafe extern "C" {
@@ -72,6 +73,7 @@ impl Allowance {
                 runs: 1,
                 pages: 0,
                 refused: 0,
+                depth: 0,
             }
         });
         let stop = Stop;
@@ -166,6 +168,18 @@ pub(crate) fn hold(bytes: i64) -> bool {
         meter.least = meter.least.min(meter.memory);
         meter.refused != 0
     })
+}
+
+/// Lets SQLite hand out a value. What it allocates for that is not refused, as whoever asks cannot be told; it counts all
+/// the same, and [`has_refused`] says whether it was too much.
+pub(crate) fn hand_out<T>(act: impl FnOnce() -> T) -> T {
+    let before = with(|meter| std::mem::replace(&mut meter.refused, 1));
+    let value = act();
+    with(|meter| {
+        let is_too_much = meter.runs != 0 && (meter.memory < 0 || meter.bytes < 0);
+        meter.refused = c_int::from(before != 0 || is_too_much);
+    });
+    value
 }
 
 /// Gives memory back.

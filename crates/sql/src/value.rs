@@ -26,15 +26,14 @@ pub enum Value {
 }
 
 impl Value {
-    /// Bytes of its encoding.
-    pub(crate) const fn encoded_bytes(&self) -> usize {
+    /// Bytes of the encoding of what SQLite gives.
+    pub(crate) const fn bytes_encoded(value: ValueRef<'_>) -> usize {
         const TAG: usize = 1;
         const LENGTH: usize = 4;
-        TAG + match self {
-            Self::Null => 0,
-            Self::Integer(_) | Self::Real(_) => size_of::<u64>(),
-            Self::Text(text) => LENGTH + text.len(),
-            Self::Blob(bytes) => LENGTH + bytes.len(),
+        TAG + match value {
+            ValueRef::Null => 0,
+            ValueRef::Integer(_) | ValueRef::Real(_) => size_of::<u64>(),
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => LENGTH + bytes.len(),
         }
     }
 }

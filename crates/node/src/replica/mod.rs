@@ -102,6 +102,10 @@ impl ReplicaHandle {
     }
 }
 
+/// Bytes of the stack of a replica's thread. Services may recurse, within bounds of their own that leave room here: what
+/// is not used costs nothing.
+const STACK_BYTES: usize = 16 << 20;
+
 /// Starts a replica on its own thread. `make` builds its machine there: fresh, or recovered from the log.
 ///
 /// # Errors
@@ -115,7 +119,7 @@ pub fn run<R: Hosted>(
     let shelf = Arc::new(Shelf::default());
     let parts = host::Parts::new(options, Arc::clone(&order), Arc::clone(&status), Arc::clone(&shelf))?;
     let waker = parts.waker();
-    let thread = std::thread::Builder::new().name("replica".into()).spawn(move || {
+    let thread = std::thread::Builder::new().name("replica".into()).stack_size(STACK_BYTES).spawn(move || {
         let machine = make().map_err(ReplicaError::Start)?;
         Host::new(machine, parts).run()
     })?;

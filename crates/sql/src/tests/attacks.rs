@@ -1,7 +1,7 @@
 //! What an adversarial reader found against the meter, on the day it came.
 
 use super::*;
-use crate::Check;
+use crate::{Check, Limits};
 use bezant_core::ids::PublicKey;
 use bezant_core::service::Asker;
 
@@ -76,6 +76,66 @@ fn the_check_of_a_schema_is_paid_for() {
 }
 
 /// Names and types are the client's as well.
+/// A text without a statement has nothing that could be executed, and one with very many is not gone through.
+#[test]
+fn a_text_is_one_statement() {
+    let mut node = Node::new();
+    for nothing in ["", " ", ";", ";;", "-- nothing", "/* */", "\0select 1"] {
+        assert_eq!(node.error(nothing).0, ErrorKind::Syntax, "{nothing:?}");
+        let read = node.query(nothing);
+        assert!(matches!(read, Ok(Response::Failed(failed)) if failed.error.kind == ErrorKind::Syntax), "{nothing:?}");
+        let described = node.run(&Request::Describe(nothing.into()));
+        assert!(matches!(described, Response::Failed(failed) if failed.error.kind == ErrorKind::Syntax), "{nothing:?}");
+    }
+    for (several, rows) in
+        [("select 1; -- and no more", Some(1)), (";select 1;;", Some(1)), ("select 1; select 2", None)]
+    {
+        match rows {
+            Some(rows) => assert_eq!(node.rows(several).rows.len(), rows, "{several}"),
+            None => assert_eq!(node.error(several).1, "more than one statement (send several statements as a batch)"),
+        }
+    }
+    assert_eq!(node.error(&"select 1;".repeat(50_000)).0, ErrorKind::Syntax);
+}
+
+/// SQLite ends a text with a zero byte when it is read, and needs memory for that.
+#[test]
+fn reading_a_value_takes_memory_as_well() {
+    let mut node = Node::new();
+    node.sql = std::mem::take(&mut node.sql).with_limits(Limits { memory: 1 << 20, ..Limits::default() });
+    let statement = |columns: usize| {
+        let sql = format!("select {}", vec!["cast(?1 as text)"; columns].join(", "));
+        Statement { sql: sql.into(), parameters: vec![Value::Blob(vec![b'a'; 600_000].into())] }
+    };
+    let mut ask = |columns| node.run(&Request::one(statement(columns)));
+    assert!(matches!(ask(1), Response::Done(_)));
+    assert!(matches!(ask(3), Response::Failed(failed) if failed.error.kind == ErrorKind::TooLarge));
+}
+
+/// Two thousand columns of a megabyte would be two gigabytes before anybody counted them.
+#[test]
+fn each_value_is_counted_before_it_is_copied() {
+    let mut node = Node::new();
+    let sql = format!("select {}", vec!["?1"; 2_000].join(", "));
+    let statement = Statement { sql: sql.into(), parameters: vec![Value::Blob(vec![7; 1 << 20].into())] };
+    let response = node.run(&Request::one(statement));
+    assert!(matches!(response, Response::Failed(failed) if failed.error.kind == ErrorKind::TooLarge));
+}
+
+/// Each term of a union is prepared within the one behind it, and each union within what it is a part of.
+#[test]
+fn selects_within_one_another_are_bounded() {
+    let mut node = Node::new();
+    let terms = |inner: &str, terms: usize| format!("select ({inner}){}", " union all select 1".repeat(terms - 1));
+    let nested = |levels: usize, of: usize| (0..levels).fold("select 1".to_owned(), |inner, _| terms(&inner, of));
+    assert_eq!(node.rows(&nested(1, 500)).rows.len(), 500);
+    let deep = nested(20, 500);
+    let said = node.error(&deep);
+    assert_eq!((said.0, &*said.1), (ErrorKind::TooLarge, "too many selects within one another"));
+    assert!(is_refused(&node.run(&Request::Describe(deep.into()))));
+    assert_eq!(node.text("select 1"), "1");
+}
+
 #[test]
 fn columns_are_part_of_the_result() {
     let mut node = Node::new();
