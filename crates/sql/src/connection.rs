@@ -2,6 +2,7 @@
 
 use crate::vfs::{Disk, Vfs};
 use crate::{functions, meter, profile};
+use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::functions::FunctionFlags;
 use rusqlite::hooks::Action;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
@@ -113,4 +114,15 @@ fn integer(value: ValueRef<'_>) -> i64 {
         }
         ValueRef::Null | ValueRef::Blob(_) => 0,
     }
+}
+
+/// The statement of a text, if there is one and no other. (rusqlite's own way prepares what follows the first one by
+/// recursion, however much that is, and gives a statement for a text without any.)
+pub(crate) fn only_statement<'a>(
+    connection: &'a Connection,
+    sql: &str,
+) -> rusqlite::Result<Option<rusqlite::Statement<'a>>> {
+    let mut all = rusqlite::Batch::new(connection, sql);
+    let first = all.next()?;
+    if all.next()?.is_some() { Err(rusqlite::Error::MultipleStatement) } else { Ok(first) }
 }

@@ -7,7 +7,7 @@
 //!
 //! A statement that comes twice is kept prepared; what it does ([`act`]) is found out when it is prepared.
 
-use crate::connection::{Handle, STEPS_PER_LOOK};
+use crate::connection::{Handle, STEPS_PER_LOOK, only_statement};
 use crate::error::{ErrorKind, SqlError};
 use crate::meter::{self, Allowance, Limits, Measured, Past, STEP_BYTES};
 use crate::moment::act;
@@ -19,9 +19,8 @@ use crate::value::Value;
 use crate::vfs::{Disk, set_last_insert_rowid};
 use bezant_core::digest::Digest;
 use bezant_core::service::NotReadOnly;
-use rusqlite::fallible_iterator::FallibleIterator;
+use rusqlite::StatementStatus;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, StatementStatus};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
@@ -477,14 +476,6 @@ impl<'a> Engine<'a> {
         })?;
         Ok(())
     }
-}
-
-/// The statement of a text, if there is one and no other. (rusqlite's own way prepares what follows the first one by
-/// recursion, however much that is, and gives a statement for a text without any.)
-fn only_statement<'a>(connection: &'a Connection, sql: &str) -> rusqlite::Result<Option<rusqlite::Statement<'a>>> {
-    let mut all = rusqlite::Batch::new(connection, sql);
-    let first = all.next()?;
-    if all.next()?.is_some() { Err(rusqlite::Error::MultipleStatement) } else { Ok(first) }
 }
 
 /// What those are told whose role does not allow what they ask for.

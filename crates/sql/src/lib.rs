@@ -56,7 +56,7 @@ pub use difference::{Comparison, DIFFERENCES_MAX, Difference, Place, compare, ke
 pub use error::{ErrorKind, MESSAGE_BYTES_MAX, SqlError};
 pub use functions::add as add_functions;
 pub use functions::{civil, days_of};
-pub use meter::Limits;
+pub use meter::{Limits, hand_out, within};
 pub use pages::PAGE_BYTES;
 pub use request::{
     AGE_MAX, ATTEMPTS_MAX, Batch, Check, CheckBytes, Dated, PARAMETERS_MAX, Rehearsal, Request, SQL_BYTES_MAX,

@@ -114,6 +114,14 @@ impl Default for Limits {
     }
 }
 
+/// Lets SQLite do something on this thread that is no request, and says whether it kept within these limits. Steps
+/// count only where whoever asks counts them. What SQLite says of what was too much is not to be told.
+pub fn within<T>(limits: &Limits, act: impl FnOnce() -> T) -> (T, bool) {
+    let mut left = Allowance::of(limits);
+    let (value, measured) = left.measure(act);
+    (value, !left.is_spent() && !measured.refused)
+}
+
 /// What a database has done since it was opened, as far as it may have kept something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Past {
@@ -170,9 +178,9 @@ pub(crate) fn hold(bytes: i64) -> bool {
     })
 }
 
-/// Lets SQLite hand out a value. What it allocates for that is not refused, as whoever asks cannot be told; it counts all
-/// the same, and [`has_refused`] says whether it was too much.
-pub(crate) fn hand_out<T>(act: impl FnOnce() -> T) -> T {
+/// Lets SQLite hand out a value while the meter runs. What it allocates for that is not refused, as whoever asks cannot
+/// be told; it counts all the same, and whether it was too much is known afterwards.
+pub fn hand_out<T>(act: impl FnOnce() -> T) -> T {
     let before = with(|meter| std::mem::replace(&mut meter.refused, 1));
     let value = act();
     with(|meter| {

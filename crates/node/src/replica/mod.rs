@@ -102,8 +102,8 @@ impl ReplicaHandle {
     }
 }
 
-/// Bytes of the stack of a replica's thread. Services may recurse, within bounds of their own that leave room here: what
-/// is not used costs nothing.
+/// Bytes of the stack of a replica's thread. Services may recurse, within bounds of their own that leave room here:
+/// what is not used costs nothing.
 const STACK_BYTES: usize = 16 << 20;
 
 /// Starts a replica on its own thread. `make` builds its machine there: fresh, or recovered from the log.

@@ -14,7 +14,7 @@ use crate::settings::DEFAULTS;
 use crate::tokens::Token;
 use crate::translate::REFUSED;
 use bezant_core::digest::Digest;
-use bezant_sql::{Column, RESULT_BYTES_MAX, Rows, Value};
+use bezant_sql::{Column, Limits, RESULT_BYTES_MAX, Rows, Value, hand_out, within};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Statement};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,6 +26,9 @@ pub(crate) const SCHEMA_SQL: &str = "select rowid, type, name, tbl_name, sql fro
 
 /// Steps of SQLite's virtual machine that a question may take, in thousands: others wait meanwhile.
 const STEPS_MAX_K: u32 = 5_000;
+
+/// What else it may cost: what a step goes through, and memory.
+const LIMITS: Limits = Limits { steps: 10_000_000, memory: 64 << 20 };
 
 /// The tables of the catalog, and what is in them whatever the schema.
 const TABLES: &str = include_str!("tables.sql");
@@ -61,11 +64,13 @@ impl Catalog {
                 left == 0
             };
             connection.progress_handler(1_000, Some(limit)).map_err(explain)?;
-            let mut statement = connection.prepare(sql).map_err(explain)?;
-            if !statement.readonly() {
-                return Err(PgError::new("42501", "the catalog can only be read"));
-            }
-            collect(&mut statement, values)
+            bounded(|| {
+                let mut statement = connection.prepare(sql).map_err(explain)?;
+                if !statement.readonly() {
+                    return Err(PgError::new("42501", "the catalog can only be read"));
+                }
+                collect(&mut statement, values)
+            })
         })
     }
 
@@ -75,8 +80,10 @@ impl Catalog {
     /// If SQLite does not understand it.
     pub(crate) fn describe(&self, schema: &Rows, user: &str, sql: &str) -> Result<(Vec<Column>, usize), PgError> {
         self.with(schema, user, |connection| {
-            let statement = connection.prepare(sql).map_err(explain)?;
-            Ok((Column::of(&statement), statement.parameter_count()))
+            bounded(|| {
+                let statement = connection.prepare(sql).map_err(explain)?;
+                Ok((Column::of(&statement), statement.parameter_count()))
+            })
         })
     }
 
@@ -110,6 +117,12 @@ fn build(schema: &Rows, digest: Digest) -> rusqlite::Result<Filled> {
     Ok(Filled { digest, connection, user })
 }
 
+/// Others wait meanwhile: an answer has a bound that one step of SQLite's could exceed.
+fn bounded<T>(ask: impl FnOnce() -> Result<T, PgError>) -> Result<T, PgError> {
+    let (answer, is_within) = within(&LIMITS, ask);
+    if is_within { answer } else { Err(PgError::new(sqlstate::LIMIT, "the question about the catalog takes too much")) }
+}
+
 fn collect(statement: &mut Statement<'_>, values: &[Value]) -> Result<Rows, PgError> {
     if statement.parameter_count() != values.len() {
         return Err(PgError::new(sqlstate::PROTOCOL, "another number of values than of parameters"));
@@ -121,9 +134,14 @@ fn collect(statement: &mut Statement<'_>, values: &[Value]) -> Result<Rows, PgEr
     let (mut rows, mut room) = (Vec::new(), RESULT_BYTES_MAX);
     let mut cursor = statement.raw_query();
     while let Some(row) = cursor.next().map_err(explain)? {
-        let values: Vec<Value> = (0..columns.len()).map(|at| value(row.get_ref(at))).collect::<Result<_, _>>()?;
-        let bytes: usize = values.iter().map(|value| size_of::<Value>() + value.to_string().len()).sum();
-        room = room.checked_sub(bytes).ok_or_else(|| PgError::new(sqlstate::LIMIT, "the result is too large"))?;
+        let mut values = Vec::with_capacity(columns.len());
+        for at in 0..columns.len() {
+            let given = hand_out(|| row.get_ref(at)).map_err(explain)?;
+            // Before it is copied.
+            let bytes = size_of::<Value>() + given.as_bytes_or_null().ok().flatten().map_or(0, <[u8]>::len);
+            room = room.checked_sub(bytes).ok_or_else(|| PgError::new(sqlstate::LIMIT, "the result is too large"))?;
+            values.push(value(given));
+        }
         rows.push(values);
     }
     for (at, column) in columns.iter_mut().enumerate().filter(|(_, column)| column.declared.is_none()) {
@@ -148,10 +166,9 @@ fn array_type<'a>(values: impl Iterator<Item = &'a Value>) -> Option<String> {
 }
 
 /// A name that is not UTF-8 is shown as well as it can be.
-fn value(value: rusqlite::Result<ValueRef<'_>>) -> Result<Value, PgError> {
-    let value = value.map_err(explain)?;
-    Ok(Value::try_from(value)
-        .unwrap_or_else(|_| Value::Text(String::from_utf8_lossy(value.as_bytes().unwrap_or_default()).into_owned())))
+fn value(value: ValueRef<'_>) -> Value {
+    let as_well_as_it_can = || String::from_utf8_lossy(value.as_bytes().unwrap_or_default()).into_owned();
+    Value::try_from(value).unwrap_or_else(|_| Value::Text(as_well_as_it_can()))
 }
 
 /// An error is about the question: the catalog itself is ours.

@@ -160,6 +160,12 @@ fn questions_have_bounds() {
     let large = "with recursive n(i) as (select 1 union all select i + 1 from n limit 100000)
         select zeroblob(1000) from n, pg_am";
     assert_eq!(catalog.query(&example(), "me", large, &[]).unwrap_err().sqlstate, sqlstate::LIMIT);
+    // One step each, that goes through very much or takes all memory.
+    let find =
+        "select instr(replace(hex(zeroblob(500000)), '0', 'a'), replace(hex(zeroblob(250000)), '0', 'a') || 'b')";
+    for costly in [find.to_owned(), format!("select {}", vec!["zeroblob(500000000)"; 50].join(", "))] {
+        assert_eq!(catalog.query(&example(), "me", &costly, &[]).unwrap_err().sqlstate, sqlstate::LIMIT, "{costly}");
+    }
     assert_eq!(catalog.query(&example(), "me", "select * from pg_nothing", &[]).unwrap_err().sqlstate, "42P01");
     // It can be asked again afterwards.
     assert!(catalog.query(&example(), "me", "select 1", &[]).is_ok());

@@ -11,6 +11,9 @@ use crate::tokens::{Kind, Token, quote, tokens};
 /// Tokens behind the last comma, in all parentheses that are open, together: no tree is deeper than that.
 const CHAIN_MAX: usize = 2_500;
 
+/// Unions and the like in a statement: each is parsed around all those before it, and SQLite has no more terms.
+const TERMS_MAX: usize = 499;
+
 /// What a SELECT may have behind its list.
 const CLAUSES: [&str; 9] = ["from", "where", "group", "having", "window", "order", "limit", "offset", "fetch"];
 
@@ -28,7 +31,7 @@ enum Prefix {
 /// What PostgreSQL does not take for a token either, or what is too deep.
 pub(super) fn normalize(sql: &str) -> Result<String, PgError> {
     let mut out = String::with_capacity(sql.len());
-    let mut chains = vec![0_usize];
+    let mut chains = Chains { open: vec![0], terms: 0 };
     // Where the last literal ends in `out`, if nothing but space has come since, and whether a new line has.
     let mut literal: Option<(usize, bool)> = None;
     let (mut last, mut word) = (Kind::Space, Prefix::None);
@@ -74,7 +77,7 @@ pub(super) fn normalize(sql: &str) -> Result<String, PgError> {
                 out.push_str(token.text);
             }
             // The parser takes the FOR of `SELECT 1 FOR UPDATE` for a column's name, unless a clause stands before it.
-            _ if is_bare && chains.len() == 1 && token.is("for") && is_lock(&all[at + 1..]) => {
+            _ if is_bare && chains.open.len() == 1 && token.is("for") && is_lock(&all[at + 1..]) => {
                 out.push_str("WHERE true FOR");
             }
             // `FOR NO KEY UPDATE` and `FOR KEY SHARE` it does not know.
@@ -84,14 +87,14 @@ pub(super) fn normalize(sql: &str) -> Result<String, PgError> {
             _ => out.push_str(token.text),
         }
         before = Some(token);
-        if chains.len() == 1 && (token.is("select") || token.is_any(&CLAUSES)) {
+        if chains.open.len() == 1 && (token.is("select") || token.is_any(&CLAUSES)) {
             is_bare = token.is("select");
         }
         if !matches!(token.kind, Kind::Text | Kind::Dollar) {
             literal = None;
         }
         check_symbol(token)?;
-        follow(&mut chains, token)?;
+        chains.follow(token)?;
     }
     Ok(out)
 }
@@ -122,18 +125,32 @@ fn begins_row(before: Option<Token<'_>>, behind: &[Token<'_>]) -> bool {
 }
 
 /// Counts what may hang together.
-fn follow(chains: &mut Vec<usize>, token: Token<'_>) -> Result<(), PgError> {
-    match token.text {
-        "(" | "[" => chains.push(0),
-        ")" | "]" if chains.len() > 1 => _ = chains.pop(),
-        "," => chains.last_mut().into_iter().for_each(|count| *count = 0),
-        _ => chains.last_mut().into_iter().for_each(|count| *count += 1),
+struct Chains {
+    /// Of each bracket that is open: tokens since the last comma.
+    open: Vec<usize>,
+    /// Words between the terms of unions and the like, in the whole statement.
+    terms: usize,
+}
+
+impl Chains {
+    fn follow(&mut self, token: Token<'_>) -> Result<(), PgError> {
+        let Self { open, terms } = self;
+        match token.text {
+            "(" | "[" => open.push(0),
+            ")" | "]" if open.len() > 1 => _ = open.pop(),
+            "," => open.last_mut().into_iter().for_each(|count| *count = 0),
+            _ => open.last_mut().into_iter().for_each(|count| *count += 1),
+        }
+        *terms += usize::from(token.is_any(&["union", "except", "intersect"]));
+        if *terms > TERMS_MAX {
+            return Err(PgError::new("54001", "the statement has too many UNION, EXCEPT and INTERSECT"));
+        }
+        if open.iter().sum::<usize>() + open.len() <= CHAIN_MAX {
+            return Ok(());
+        }
+        Err(PgError::new("54001", "the statement is nested too deep, or one expression in it is too long")
+            .hint("write a long list of alternatives as IN (…)"))
     }
-    if chains.iter().sum::<usize>() + chains.len() <= CHAIN_MAX {
-        return Ok(());
-    }
-    Err(PgError::new("54001", "the statement is nested too deep, or one expression in it is too long")
-        .hint("write a long list of alternatives as IN (…)"))
 }
 
 fn check_comment(token: Token<'_>) -> Result<(), PgError> {

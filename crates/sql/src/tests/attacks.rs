@@ -132,7 +132,7 @@ fn selects_within_one_another_are_bounded() {
     let deep = nested(20, 500);
     let said = node.error(&deep);
     assert_eq!((said.0, &*said.1), (ErrorKind::TooLarge, "too many selects within one another"));
-    assert!(is_refused(&node.run(&Request::Describe(deep.into()))));
+    assert!(is_refused(&node.run(&Request::Describe(deep))));
     assert_eq!(node.text("select 1"), "1");
 }
 
