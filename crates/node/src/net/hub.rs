@@ -207,6 +207,11 @@ const RATIONED_REPLICAS: usize = 3;
 /// Clients in quarantine.
 const RATIONED_CLIENTS: usize = 4;
 
+/// The link of that name, unless it is gone.
+fn link_in(links: &[Option<Link>], id: LinkId) -> Option<&Link> {
+    links.get(id.index as usize)?.as_ref().filter(|link| link.generation == id.generation)
+}
+
 fn class(metrics: &mut NetMetrics, client: bool) -> &mut Traffic {
     if client { &mut metrics.clients } else { &mut metrics.replicas }
 }

@@ -4,7 +4,7 @@ use super::super::handshake::Peer;
 use super::super::link::{Frames, Link};
 use super::super::worth::Worth;
 use super::rations::{Change, Quarantine};
-use super::{CLIENTS, Hub, RATIONED_CLIENTS, RATIONED_REPLICAS, REPLICAS, SHAKING, class};
+use super::{CLIENTS, Hub, RATIONED_CLIENTS, RATIONED_REPLICAS, REPLICAS, SHAKING, class, link_in};
 use bezant_core::ids::Principal;
 use std::time::{Duration, Instant};
 
@@ -67,10 +67,7 @@ impl Hub {
     pub(super) fn until_a_ration(&mut self, now: Instant) -> Option<Duration> {
         let waiting = self.queues[RATIONED_REPLICAS].iter().chain(self.queues[RATIONED_CLIENTS].front());
         let links = &self.links;
-        let peers = waiting.map(|id| {
-            let link = links[id.index as usize].as_ref().filter(|link| link.generation == id.generation);
-            link.and_then(Link::peer)
-        });
+        let peers = waiting.map(|id| link_in(links, *id).and_then(Link::peer));
         // Without a peer it is a link that is gone: the next pass forgets it.
         peers.map(|peer| peer.map_or(Duration::ZERO, |peer| self.rations.wait(peer, now))).min()
     }

@@ -4,7 +4,7 @@ use super::super::close_reason::CloseReason;
 use super::super::link::{Link, LinkId, State};
 use super::super::output::Lane;
 use super::super::{CLIENT_PASS_BYTES_MAX, CLIENT_QUEUE_BYTES_MAX, REPLICA_QUEUE_BYTES_MAX};
-use super::{Hub, class};
+use super::{Hub, class, link_in};
 use bezant_core::wire::Rope;
 
 impl Hub {
@@ -46,8 +46,7 @@ impl Hub {
 
     /// Whether a link has not sent what it was given before this pass.
     pub fn is_behind(&self, id: LinkId) -> bool {
-        let link = self.links.get(id.index as usize).and_then(Option::as_ref);
-        link.is_some_and(|link| link.generation == id.generation && !link.writable)
+        link_in(&self.links, id).is_some_and(|link| !link.writable)
     }
 
     /// Writes to every link for which something was queued.
