@@ -17,8 +17,9 @@
 //!   again (PBFT 1). It is sent twice, which makes it a [reminder](super::pool): a correct primary proposes it before
 //!   what it has not been reminded of.
 //! * Aardvark 3. *Heartbeat.* While something is watched that it has not proposed, and nothing that it has proposed is
-//!   under way, the primary proposes something within two turns. It begins its view within one, once 2f + 1 have left
-//!   for it: else they leave for the next (PBFT 7), whose primary has twice as long, up to the longest time-out.
+//!   under way, the primary proposes something within two turns. Once 2f + 1 have left for its view it begins that
+//!   within four times as long as any of the last n views took, between a fifth of a turn and a turn: else they leave
+//!   for the next (PBFT 7), whose primary has twice as long, up to the longest time-out.
 //! * Aardvark 4. *Fairness.* What was passed on is proposed before the next turn ends, if the primary proposes more
 //!   than 2n + 6 batches in it: fewer others have a turn before it, and a few batches are under way.
 //! * Aardvark 5. *Expectations.* After each turn a replica knows how many of the requests that waited here were
@@ -75,11 +76,13 @@
 //! What PBFT costs, and for each request n − 1 copies more: from its client, who asks all replicas. A view change in
 //! about every five view time-outs under constant load.
 
+mod beginnings;
 mod expectation;
 #[cfg(test)]
 mod paper_test;
 pub(crate) mod rates;
 
+use self::beginnings::Beginnings;
 use self::expectation::Expectation;
 use crate::digest::Digest;
 use crate::ids::ReplicaId;
@@ -98,6 +101,9 @@ const HEARTBEAT_TURNS: u64 = 2;
 
 /// Turns for which it counts that somebody has found the view failed.
 const COMPLAINT_TURNS: usize = 3;
+
+/// So many times as long as others took to begin their views a primary may take.
+const BEGIN_FACTOR: u64 = 4;
 
 /// Batches that a primary may propose between a reminder and the request that it is about, besides those with what
 /// others have reminded of: as many as are in flight when the reminder comes, and those that it crosses on its way.
@@ -143,6 +149,9 @@ impl Failed {
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
     expectation: Expectation,
+    beginnings: Beginnings,
+    /// Since when another primary may begin its view, if it has not.
+    awaits_since: Option<Instant>,
     /// When the primary last proposed something, or had nothing to propose, or the view began.
     heard: Instant,
     /// Who leads the view, once one has begun.
@@ -169,12 +178,14 @@ pub(crate) struct Watch {
 impl Watch {
     /// Among n replicas.
     pub(in crate::protocols) fn new(n: usize) -> Self {
-        Self::with(Expectation::new(n), 2 * n + BATCHES_BEFORE)
+        Self::with(Expectation::new(n), Beginnings::new(n), 2 * n + BATCHES_BEFORE)
     }
 
-    fn with(expectation: Expectation, before: usize) -> Self {
+    fn with(expectation: Expectation, beginnings: Beginnings, before: usize) -> Self {
         Self {
             expectation,
+            beginnings,
+            awaits_since: None,
             heard: Instant(0),
             primary: None,
             failed: None,
@@ -191,7 +202,7 @@ impl Watch {
 
     /// Goes on in another instance, with what is expected and nothing else.
     pub(in crate::protocols) fn resumed(self) -> Self {
-        Self::with(self.expectation.resumed(), self.before)
+        Self::with(self.expectation.resumed(), self.beginnings, self.before)
     }
 
     /// How long a turn is.
@@ -213,9 +224,20 @@ impl Watch {
         self.looks == 0
     }
 
+    /// Aardvark 3: how long the first primary may take to begin its view that others leave for.
+    pub(in crate::protocols) fn time_to_begin(&self, view_timeout: Duration) -> Duration {
+        self.beginnings.expected(Self::look_interval(view_timeout), Self::turn(view_timeout))
+    }
+
+    /// Aardvark 3: 2f + 1 have left for a view. What this replica takes itself, if it is `mine`, says nothing.
+    pub(in crate::protocols) fn awaits(&mut self, now: Instant, mine: bool) {
+        self.awaits_since = (!mine).then_some(now);
+    }
+
     /// A view begins. If its primary led the last one as well, that one goes on: it gets no grace by beginning anew.
     pub(in crate::protocols) fn entered(&mut self, now: Instant, primary: ReplicaId) {
         self.complaints = [0; COMPLAINT_TURNS];
+        self.awaits_since.take().into_iter().for_each(|since| self.beginnings.note(now - since));
         if self.primary.replace(primary) == Some(primary) {
             return self.pause(now);
         }

@@ -107,6 +107,30 @@ fn a_view_that_was_slow_costs_the_next_one_no_patience() {
     assert!(waited < Duration(TURN * 3 / 2), "{waited:?} for a view to begin");
 }
 
+/// Aardvark 3: a primary whose NEW-VIEW nobody hears, perhaps because it floods them, has its turn as well.
+#[test]
+fn a_primary_begins_its_view_about_as_soon_as_others_did() {
+    let mut net = net(4);
+    ask(&mut net, 4, 60, TURN / 20);
+    while net.views() == [0; 4] {
+        ask_once(&mut net, 4, TURN / 10);
+    }
+    net.completed.clear();
+    ask(&mut net, 4, 60, TURN / 20);
+    assert_eq!(net.views(), [1; 4], "it began at once");
+    net.lose(|frame| frame.from == r(2) && kind(&frame.message) == "NEW-VIEW");
+    while net.views() == [1; 4] {
+        ask_once(&mut net, 4, TURN / 10);
+    }
+    assert_eq!(net.views(), [2; 4]);
+    let left = net.now;
+    while net.views() == [2; 4] {
+        net.pass(TURN / 50);
+    }
+    let waited = net.now - left;
+    assert!(Duration(TURN / 10) < waited && waited < Duration(TURN * 2 / 5), "{waited:?} for a view to begin");
+}
+
 /// Nor does it where others leave first.
 #[test]
 fn who_leaves_a_slow_view_with_others_is_as_patient_as_they_are() {

@@ -208,6 +208,8 @@ impl Pbft {
             self.view_timer = Some(ViewTimer::NewView);
             let at = context.now + self.time_to_begin(context);
             context.push(OrderEffect::SetTimer(PbftTimer::View, at));
+            let is_mine = self.replicas.primary(self.view) == context.me;
+            self.watch.iter_mut().for_each(|watch| watch.awaits(context.now, is_mine));
         }
         self.try_new_view(context);
     }

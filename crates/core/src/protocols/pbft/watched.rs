@@ -112,7 +112,8 @@ impl Pbft {
     /// doubles as the view time-out does, up to the same bound.
     pub(super) fn time_to_begin(&self, context: &Ctx<'_>) -> Duration {
         let limits = &context.cluster.limits;
-        let first = if self.watch.is_some() { Watch::turn(limits.view_timeout) } else { limits.view_timeout };
+        let watched = self.watch.as_ref().map(|watch| watch.time_to_begin(limits.view_timeout));
+        let first = watched.unwrap_or(limits.view_timeout);
         first.doubled(self.attempts, limits.view_timeout_max)
     }
 
