@@ -20,7 +20,7 @@ use bezant_node::keys;
 use bezant_node::replica::CpuTime;
 use bytes::Bytes;
 use mio::Waker;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::{io, time};
@@ -36,12 +36,20 @@ pub const MIXED: [usize; 5] = [8, 512, 2048, 256, 4096];
 /// See [`MIXED`].
 pub const MIXED_BYTES: usize = (MIXED[0] + MIXED[1] + MIXED[2] + MIXED[3] + MIXED[4]) / MIXED.len();
 
+/// One operation in so many is short where they are [almost alike](Asked::AlmostAlike), and how many bytes it has.
+const SHORT_EVERY: usize = 1000;
+const SHORT_BYTES: usize = 512;
+
 /// What clients ask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Asked {
     /// Operations of the null service, all of one size.
     #[default]
     Alike,
+    /// The same, but that one in a thousand has 512 bytes. Where all frames of a link have one size, it depends on what
+    /// came over it before whether its receiver or its sender spends the time to acknowledge them: Linux offers a window
+    /// that is shorter by one frame than what there is room for, until once a shorter frame comes.
+    AlmostAlike,
     /// Operations of the null service, of [`MIXED`] bytes.
     Mixed,
     /// Operations of any service, as they are given.
@@ -55,6 +63,7 @@ impl Asked {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Alike => "null",
+            Self::AlmostAlike => "null-almost-alike",
             Self::Mixed => "null-mixed",
             Self::Given => "given",
             Self::Sql(mix) => mix.name(),
@@ -65,7 +74,7 @@ impl Asked {
     pub const fn sql(self) -> Option<Mix> {
         match self {
             Self::Sql(mix) => Some(mix),
-            Self::Alike | Self::Mixed | Self::Given => None,
+            Self::Alike | Self::AlmostAlike | Self::Mixed | Self::Given => None,
         }
     }
 }
@@ -98,6 +107,11 @@ impl Workload {
     pub fn of(asked: Asked, request_bytes: usize, reply_bytes: usize) -> Self {
         match asked {
             Asked::Alike | Asked::Given => Self::steady(request_bytes, reply_bytes),
+            Asked::AlmostAlike => {
+                let mut sizes = vec![request_bytes; SHORT_EVERY];
+                sizes[SHORT_EVERY - 1] = request_bytes.min(SHORT_BYTES);
+                Self { request_bytes: sizes, ..Self::steady(0, reply_bytes) }
+            }
             Asked::Mixed => Self { request_bytes: MIXED.to_vec(), ..Self::steady(0, reply_bytes) },
             Asked::Sql(mix) => Self { sql: Some(mix), ..Self::steady(OPERATION_BYTES_MIN, 0) },
         }
@@ -108,12 +122,14 @@ impl Workload {
         if !self.given.is_empty() {
             return self.given.clone();
         }
-        let operation = |bytes: &usize| {
-            let mut operation = vec![0; (*bytes).max(OPERATION_BYTES_MIN)];
+        let operation = |bytes: usize| {
+            let mut operation = vec![0; bytes.max(OPERATION_BYTES_MIN)];
             operation[..4].copy_from_slice(&(self.reply_bytes as u32).to_le_bytes());
-            operation.into()
+            Bytes::from(operation)
         };
-        self.request_bytes.iter().map(operation).collect()
+        let mut of_size = BTreeMap::new();
+        let mut shared = |bytes: &usize| of_size.entry(*bytes).or_insert_with(|| operation(*bytes)).clone();
+        self.request_bytes.iter().map(&mut shared).collect()
     }
 }
 
@@ -534,5 +550,13 @@ mod tests {
         let operations = workload.operations();
         assert_eq!(operations.iter().map(Bytes::len).collect::<Vec<_>>(), [8, 512]);
         assert!(operations.iter().all(|operation| operation[..4] == 4096_u32.to_le_bytes()));
+    }
+
+    #[test]
+    fn one_operation_in_a_thousand_is_short_where_they_are_almost_alike() {
+        let sizes = |bytes| Workload::of(Asked::AlmostAlike, bytes, 8).operations().iter().map(Bytes::len).collect();
+        let (large, small): (Vec<_>, Vec<_>) = (sizes(4096), sizes(8));
+        assert_eq!((large.len(), large.iter().filter(|bytes| **bytes == 4096).count(), large[999]), (1000, 999, 512));
+        assert_eq!(small, [8; 1000]);
     }
 }

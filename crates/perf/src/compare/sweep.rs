@@ -285,8 +285,8 @@ impl fmt::Display for Panel {
             (Asked::Sql(mix), _) => out.write_str(mix.name())?,
             (Asked::Mixed, _) => write!(out, "mixed/{} bytes", self.reply_bytes)?,
             (Asked::Given, _) => out.write_str(self.asked.name())?,
-            (Asked::Alike, Some(bytes)) => write!(out, "{bytes}/{} bytes", self.reply_bytes)?,
-            (Asked::Alike, None) => write!(out, "results of {} bytes", self.reply_bytes)?,
+            (Asked::Alike | Asked::AlmostAlike, Some(bytes)) => write!(out, "{bytes}/{} bytes", self.reply_bytes)?,
+            (Asked::Alike | Asked::AlmostAlike, None) => write!(out, "results of {} bytes", self.reply_bytes)?,
         }
         if let (Some(clients), Some(f)) = (self.clients, self.f) {
             write!(out, ", {clients} clients, n = {}", 3 * usize::from(f) + 1)?;

@@ -69,7 +69,7 @@ impl fmt::Display for Subject {
         let Self { clients, outstanding, request_bytes, reply_bytes, .. } = self;
         write!(out, "{} {clients}×{outstanding} ", self.contender)?;
         match self.asked {
-            Asked::Alike => write!(out, "{request_bytes}/{reply_bytes} bytes")?,
+            Asked::Alike | Asked::AlmostAlike => write!(out, "{request_bytes}/{reply_bytes} bytes")?,
             Asked::Mixed | Asked::Given | Asked::Sql(_) => out.write_str(self.asked.name())?,
         }
         write!(out, " {} {} {}", name(self.durability), name(self.channel), name(self.auth))
