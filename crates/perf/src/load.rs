@@ -37,7 +37,7 @@ pub const MIXED: [usize; 5] = [8, 512, 2048, 256, 4096];
 pub const MIXED_BYTES: usize = (MIXED[0] + MIXED[1] + MIXED[2] + MIXED[3] + MIXED[4]) / MIXED.len();
 
 /// One operation in so many is short where they are [almost alike](Asked::AlmostAlike), and how many bytes it has.
-const SHORT_EVERY: usize = 1000;
+const SHORT_EVERY: usize = 50;
 const SHORT_BYTES: usize = 512;
 
 /// What clients ask.
@@ -46,7 +46,7 @@ pub enum Asked {
     /// Operations of the null service, all of one size.
     #[default]
     Alike,
-    /// The same, but that one in a thousand has 512 bytes. Where all frames of a link have one size, it depends on what
+    /// The same, but that one in fifty has 512 bytes. Where all frames of a link have one size, it depends on what
     /// came over it before whether its receiver or its sender spends the time to acknowledge them: Linux offers a window
     /// that is shorter by one frame than what there is room for, until once a shorter frame comes.
     AlmostAlike,
@@ -553,10 +553,10 @@ mod tests {
     }
 
     #[test]
-    fn one_operation_in_a_thousand_is_short_where_they_are_almost_alike() {
+    fn one_operation_in_fifty_is_short_where_they_are_almost_alike() {
         let sizes = |bytes| Workload::of(Asked::AlmostAlike, bytes, 8).operations().iter().map(Bytes::len).collect();
         let (large, small): (Vec<_>, Vec<_>) = (sizes(4096), sizes(8));
-        assert_eq!((large.len(), large.iter().filter(|bytes| **bytes == 4096).count(), large[999]), (1000, 999, 512));
-        assert_eq!(small, [8; 1000]);
+        assert_eq!((large.len(), large.iter().filter(|bytes| **bytes == 4096).count(), large[49]), (50, 49, 512));
+        assert_eq!(small, [8; 50]);
     }
 }

@@ -70,6 +70,9 @@ impl<S: Service> Composite<S> {
         if self.what.part.is_backup() {
             return;
         }
+        if self.presence.awaits_somebody(robust.begun(), s.now, s.cluster, s.me) {
+            return robust.pause(s.now);
+        }
         let (step, reason) = match found {
             Some(Found::Slow) => ("Robust 4", StopReason::SlowerThanABackup),
             Some(Found::Unmeasured) => ("Robust 4", StopReason::Unmeasured),

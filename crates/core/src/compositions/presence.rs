@@ -74,6 +74,12 @@ impl Presence {
         cluster.replicas.iter().filter(is_silent).collect()
     }
 
+    /// Whether somebody has not said so since then who is not silent yet.
+    pub(super) fn awaits_somebody(&self, since: Instant, now: Instant, cluster: &Cluster, me: ReplicaId) -> bool {
+        let is_away = |id: ReplicaId| id != me && self.heard[usize::from(id.0)] <= since;
+        now <= since + silence(cluster) && cluster.replicas.iter().any(is_away)
+    }
+
     /// Presence 5: who says now that it hears all, f+1 of them; none, if there are fewer.
     pub(super) fn returned(&self, now: Instant, cluster: &Cluster) -> Option<Vec<Signed<Returned>>> {
         let is_new = |(at, _): &&(Instant, Signed<Returned>)| now <= *at + silence(cluster);

@@ -25,7 +25,9 @@
 //!   load, within two looks, three times in a row; or, within twenty, not a twentieth more: one that is no better than
 //!   a Backup is not worth while, and a Backup may have been slow itself, whose primary the next one does not have.
 //!   After one that was left within two looks, twice in a row is enough for the next n, until one has held over twenty.
-//!   Nothing is expected where less than half a request waits. What takes longer, because requests are rare, is looked
+//!   Nothing is expected where less than half a request waits; nor before all have said that they are here
+//!   (Presence 1), as long as whoever has not is not silent yet: a Backup leaves behind who is slower than 2f + 1
+//!   others, and here, where nothing goes on without it, it catches up. What takes longer, because requests are rare, is looked
 //!   at for longer: until a Backup would have executed 32, or 512. It stops as well after three times twenty looks in
 //!   which more than four times as much waited as in any Backup that was measured: then one is.
 //! * Robust 5. *Fairness.* It also stops when a request that was named for a whole status interval is not executed here
@@ -116,6 +118,8 @@ pub(super) struct Robust {
     /// The same, and when that was, when it was last looked whether the instance goes on without a replica that has
     /// stopped.
     alone: Option<(u64, Instant)>,
+    /// When the instance began here.
+    begun: Instant,
     /// When it was last looked, and how long it took of late from one request to the next.
     looked: Instant,
     gap: Duration,
@@ -130,6 +134,7 @@ impl Robust {
             watch: None,
             logged: 0,
             alone: None,
+            begun: Instant(0),
             looked: Instant(0),
             gap: FOREVER,
         }
@@ -154,7 +159,7 @@ impl Robust {
         self.machines.begin();
         self.machines.take_waited(now);
         self.logged = instance.ledger().log.length();
-        (self.alone, self.looked, self.gap) = (None, now, FOREVER);
+        (self.alone, self.begun, self.looked, self.gap) = (None, now, now, FOREVER);
     }
 
     /// Robust 7: whether the history is as long as it was the last time, and something waits since then.
@@ -206,6 +211,11 @@ impl Robust {
     /// The same. Forgets who has said nothing for so long.
     pub(super) fn forget_silent(&mut self, now: Instant, after: Duration) {
         self.machines.forget_silent(now, after);
+    }
+
+    /// When the instance began here.
+    pub(super) const fn begun(&self) -> Instant {
+        self.begun
     }
 
     /// Nothing can be said of what was done since the last look.

@@ -9,7 +9,7 @@ use crate::schedule::{Order, Part, Protocol, Quota, Schedule};
 use crate::services::Counter;
 use crate::stop::StopReason;
 use crate::switching::{Feedback, Panic, Switch, SwitchMessage};
-use crate::testing::net::{Net, c, cluster, r};
+use crate::testing::net::{Net, c, cluster, kind, r};
 
 /// Clients that ask all the time, so few that they do not crowd Quorum.
 const CLIENTS: usize = 3;
@@ -56,7 +56,14 @@ fn ask(net: &mut Net<Counter>, looks: u64, later: u64) {
         net.pass(later - 10 * CLIENTS as u64);
         net.in_flight.extend(proposals);
         net.settle();
-        assert_eq!(core::mem::take(&mut net.completed).len(), CLIENTS, "each is answered");
+        if core::mem::take(&mut net.completed).len() < CLIENTS {
+            let is_over = |notice: &Notice| matches!(notice, Notice::Stopped { instance: of, .. } if *of == instance);
+            assert!((0..4).any(|id| net.noticed(id, is_over)), "each is answered");
+            // The first one has stopped. The others follow, and the clients ask again.
+            announce(net, 0, CLIENTS as u32, asked);
+            (0..20).for_each(|_| net.pass(LOOK));
+            assert_eq!(core::mem::take(&mut net.completed).len(), CLIENTS, "each is answered in the next instance");
+        }
     }
 }
 
@@ -92,7 +99,8 @@ fn an_instance_that_is_no_better_than_a_backup_is_left_after_twenty_looks() {
     let mut net = measured(1_100, 3 * FAST);
     ask(&mut net, 18, 3 * FAST);
     assert_eq!(net.hosts[0].replica.instance(), InstanceId(2), "they have not looked often enough");
-    ask(&mut net, 3, 3 * FAST);
+    // And four more before all have said that they are here.
+    ask(&mut net, 3 + 4, 3 * FAST);
     assert_eq!(net.hosts[0].replica.instance(), InstanceId(3));
     assert!(stopped_for(&net, StopReason::SlowerThanABackup) >= 2);
     let mut net = measured(1_100, 3 * FAST);
@@ -114,6 +122,23 @@ fn nothing_is_expected_where_nobody_says_that_he_waits() {
         net.pass(LOOK);
     }
     assert_eq!(net.hosts[0].replica.instance(), InstanceId(3), "and who says so now is not");
+}
+
+/// Whoever was too slow for a Backup is not there yet when the next instance begins, which needs it. Where an instance
+/// was left for that the next Backup left it behind again, and so on.
+#[test]
+fn an_instance_is_not_left_before_all_are_there_or_may_be_silent() {
+    let mut net = measured(600, FAST);
+    net.lose(|frame| frame.from == r(3) && kind(&frame.message) == "PRESENT");
+    let mut wait = |looks: usize| {
+        for _ in 0..looks {
+            announce(&mut net, 0, CLIENTS as u32, 1);
+            net.pass(LOOK);
+        }
+        net.hosts[0].replica.instance()
+    };
+    assert_eq!(wait(8), InstanceId(2), "it may be on its way");
+    assert_eq!(wait(8), InstanceId(3), "but not for ever");
 }
 
 /// A client panics at one replica only: the others get nothing done without it, and need not wait to see how slow that
