@@ -46,9 +46,8 @@ pub enum Asked {
     /// Operations of the null service, all of one size.
     #[default]
     Alike,
-    /// The same, but that one in fifty has 512 bytes. Where all frames of a link have one size, it depends on what
-    /// came over it before whether its receiver or its sender spends the time to acknowledge them: Linux offers a window
-    /// that is shorter by one frame than what there is room for, until once a shorter frame comes.
+    /// The same, but one in fifty has 512 bytes. Where all frames of a link are alike, what came before decides whether
+    /// Linux acknowledges them in their receiver's time or in their sender's.
     AlmostAlike,
     /// Operations of the null service, of [`MIXED`] bytes.
     Mixed,
@@ -127,9 +126,8 @@ impl Workload {
             operation[..4].copy_from_slice(&(self.reply_bytes as u32).to_le_bytes());
             Bytes::from(operation)
         };
-        let mut of_size = BTreeMap::new();
-        let mut shared = |bytes: &usize| of_size.entry(*bytes).or_insert_with(|| operation(*bytes)).clone();
-        self.request_bytes.iter().map(&mut shared).collect()
+        let mut made = BTreeMap::new();
+        self.request_bytes.iter().map(|bytes| made.entry(*bytes).or_insert_with(|| operation(*bytes)).clone()).collect()
     }
 }
 

@@ -27,9 +27,9 @@
 //!   After one that was left within two looks, twice in a row is enough for the next n, until one has held over twenty.
 //!   Nothing is expected where less than half a request waits; nor before all have said that they are here
 //!   (Presence 1), as long as whoever has not is not silent yet: a Backup leaves behind who is slower than 2f + 1
-//!   others, and here, where nothing goes on without it, it catches up. What takes longer, because requests are rare, is looked
-//!   at for longer: until a Backup would have executed 32, or 512. It stops as well after three times twenty looks in
-//!   which more than four times as much waited as in any Backup that was measured: then one is.
+//!   others, and here, where nothing goes on without it, it catches up. What takes longer, because requests are rare,
+//!   is looked at for longer: until a Backup would have executed 32, or 512. It stops as well after three times twenty
+//!   looks in which more than four times as much waited as in any Backup that was measured: then one is.
 //! * Robust 5. *Fairness.* It also stops when a request that was named for a whole status interval is not executed here
 //!   although, since then, some other session was served more than eight times.
 //! * Robust 6. Whoever finds so stops (Switch 2). No client takes part in that or in the switch (Switch 3).

@@ -3,9 +3,11 @@
 //! A turn is ten times as long as what a correct primary takes where the network is fast, and one that nobody hears, as
 //! it floods them, has its turn as well. So it is held to what others took.
 
-use super::BEGIN_FACTOR;
 use crate::time::Duration;
 use alloc::collections::VecDeque;
+
+/// So many times as long as others took a primary may take.
+const FACTOR: u64 = 4;
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
@@ -30,7 +32,7 @@ impl Beginnings {
     /// As much as is allowed at most where nothing is known.
     pub(super) fn expected(&self, least: Duration, most: Duration) -> Duration {
         let slowest = self.took.iter().max();
-        slowest.map_or(most, |took| Duration(took.0.saturating_mul(BEGIN_FACTOR)).max(least).min(most))
+        slowest.map_or(most, |took| Duration(took.0.saturating_mul(FACTOR)).max(least).min(most))
     }
 }
 

@@ -102,9 +102,6 @@ const HEARTBEAT_TURNS: u64 = 2;
 /// Turns for which it counts that somebody has found the view failed.
 const COMPLAINT_TURNS: usize = 3;
 
-/// So many times as long as others took to begin their views a primary may take.
-const BEGIN_FACTOR: u64 = 4;
-
 /// Batches that a primary may propose between a reminder and the request that it is about, besides those with what
 /// others have reminded of: as many as are in flight when the reminder comes, and those that it crosses on its way.
 const BATCHES_BEFORE: usize = 6;
