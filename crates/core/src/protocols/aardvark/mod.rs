@@ -233,8 +233,8 @@ impl Watch {
 
     /// A view begins. If its primary led the last one as well, that one goes on: it gets no grace by beginning anew.
     pub(in crate::protocols) fn entered(&mut self, now: Instant, primary: ReplicaId) {
-        self.complaints = [0; COMPLAINT_TURNS];
         self.awaits_since.take().into_iter().for_each(|since| self.beginnings.note(now - since));
+        self.complaints = [0; COMPLAINT_TURNS];
         if self.primary.replace(primary) == Some(primary) {
             return self.pause(now);
         }
