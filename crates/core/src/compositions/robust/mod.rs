@@ -62,6 +62,8 @@
 //! * A client that says nothing is not missed: its requests are served like others', and not looked after.
 //! * A replica that is slow in Backups makes little be expected of others: Aardvark sees to that. It can also make a
 //!   correct replica fall behind, which then measures nothing (it counts what waited in its pool).
+//! * A replica that does not say that it is here has instances judged later, by as long as it takes to be silent. Then
+//!   it is missing, and the Backup that follows goes on without it (Presence 4).
 //! * A head may be as slow as the fastest Backup was that had a quarter as much to do, or more than twice as slow for
 //!   less than six looks at a time. It may let a request wait for two status intervals while it serves others: then
 //!   either it is found, or that request's client panics before.
