@@ -70,6 +70,7 @@ impl<S: Service> Composite<S> {
         if self.what.part.is_backup() {
             return;
         }
+        // Robust 4. Whoever is not here yet may be on its way, and without it nothing is served that could be unfair.
         if self.presence.awaits_somebody(robust.begun(), s.now, s.cluster, s.me) {
             return robust.pause(s.now);
         }

@@ -253,11 +253,10 @@ fn figure_17() -> Experiment {
         }),
         claims,
         source: THE_PAPER_OR_WANTED,
-        differences:
-            "The paper shows sizes from 0 to 10 kB at the peak. Clients of both sign, as R-Aliph's have to. One \
-                      operation in fifty has 512 bytes where the others have 4 kB, so that it does not depend on \
+        differences: "The paper shows sizes from 0 to 10 kB at the peak. Clients of both sign, as R-Aliph's have to. \
+                      One operation in fifty has 512 bytes where the others have 4 kB, so that it does not depend on \
                       what came before who acknowledges a frame."
-                .into(),
+            .into(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Aardvark 3: how long a primary may take to begin its view.
 //!
-//! A turn is ten times as long as what a correct primary takes where the network is fast, and one that nobody hears, as
-//! it floods them, has its turn as well. So it is held to what others took.
+//! A turn is ten times as long as a correct primary takes where the network is fast. All of it passes without an answer
+//! whenever somebody is to lead whom nobody hears, as it floods them. So a primary is held to what others took.
 
 use crate::time::Duration;
 use alloc::collections::VecDeque;
