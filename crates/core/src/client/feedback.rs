@@ -6,6 +6,7 @@ use super::Client;
 use crate::cluster::Cluster;
 use crate::ids::{ClientId, InstanceId, Timestamp};
 use crate::registry::Message;
+use crate::schedule::Part;
 use crate::switching::{Feedback, Switch, SwitchMessage};
 use crate::time::{Duration, Instant};
 
@@ -29,10 +30,22 @@ const QUIET_GAPS: u64 = 2;
 /// And for how many intervals, however long was usual: it may have been wrong before as well.
 const QUIET_INTERVALS_MAX: u64 = 2;
 
+/// How many times as long all this takes while a Backup runs, which nobody judges: to be told costs a replica as much as
+/// a request.
+const SLOWER_IN_BACKUPS: u64 = 4;
+
+/// How many times as long a machine takes while this runs, and a replica until it forgets who is silent.
+pub(crate) fn slowdown(part: Part) -> u64 {
+    if part.is_backup() { SLOWER_IN_BACKUPS } else { 1 }
+}
+
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Reporter {
     machine: ClientId,
+    /// The latest instance that any session asks, and how many times as long its pauses are.
+    instance: InstanceId,
+    slower: u64,
     /// How long after a change of note something is said.
     interval: Duration,
     pause: Duration,
@@ -51,9 +64,9 @@ pub struct Reporter {
 }
 
 impl Client {
-    /// Where it believes the cluster to be, and which request is outstanding, since when.
-    fn standing(&self) -> (InstanceId, Option<(Timestamp, Instant)>) {
-        (self.instance, self.call.as_ref().map(|call| (call.request.timestamp, call.submitted)))
+    /// Which request is outstanding, since when.
+    fn waits_for(&self) -> Option<(Timestamp, Instant)> {
+        self.call.as_ref().map(|call| (call.request.timestamp, call.submitted))
     }
 }
 
@@ -63,6 +76,8 @@ impl Reporter {
         let interval = Duration(cluster.limits.status_interval.0 / INTERVAL_PARTS);
         cluster.protocol.is_robust().then_some(Self {
             machine,
+            instance: InstanceId(1),
+            slower: slowdown(cluster.specification(InstanceId(1)).part),
             interval,
             pause: Duration(interval.0 / PAUSE_PARTS),
             since: Instant(0),
@@ -95,6 +110,14 @@ impl Reporter {
         }
     }
 
+    /// Something has happened to this session: it may ask another instance.
+    pub fn see(&mut self, session: &Client) {
+        if session.instance > self.instance {
+            self.instance = session.instance;
+            self.slower = slowdown(session.asked.part);
+        }
+    }
+
     fn pass(&mut self, now: Instant) {
         self.waited = self.waited.saturating_add((now - self.at).0.saturating_mul(u64::from(self.waiting)));
         self.at = now.max(self.at);
@@ -114,13 +137,14 @@ impl Reporter {
         }
         let waiting = u64::from(self.waiting).max(u64::from(self.told) / 1_000).max(1);
         let pace = self.pause.0.saturating_mul(WAITING) / waiting;
-        let paced = self.since + Duration(pace.clamp(self.pause.0, self.pause.0.saturating_mul(PAUSES_MAX)));
+        let pace = pace.clamp(self.pause.0, self.pause.0.saturating_mul(PAUSES_MAX));
+        let paced = self.since + Duration(pace.saturating_mul(self.slower));
         if self.waiting == 0 {
             return Some(paced);
         }
         let quiet = self.gap.0.saturating_mul(QUIET_GAPS).max(self.interval.0);
-        let quiet = Duration(quiet.min(self.interval.0.saturating_mul(QUIET_INTERVALS_MAX)));
-        Some(paced.min((self.quiet_since + quiet).max(self.since + self.interval)))
+        let quiet = quiet.min(self.interval.0.saturating_mul(QUIET_INTERVALS_MAX)).saturating_mul(self.slower);
+        Some(paced.min((self.quiet_since + Duration(quiet)).max(self.since + self.interval)))
     }
 
     /// What is to be said to all replicas now, if anything. These are the machine's sessions.
@@ -131,12 +155,11 @@ impl Reporter {
         self.pass(now);
         let mean = (u128::from(self.waited) * 1_000).checked_div(u128::from((now - self.since).0)).unwrap_or_default();
         let load = u32::try_from(mean).unwrap_or(u32::MAX);
-        let (mut instance, mut oldest) = (InstanceId(1), None);
+        let mut oldest = None;
         for session in sessions {
-            let (believed, asked) = session.standing();
-            instance = instance.max(believed);
             // What was asked later is under way.
-            if let Some((timestamp, at)) = asked.filter(|(_, at)| *at + self.interval <= now && load > 0) {
+            if let Some((timestamp, at)) = session.waits_for().filter(|(_, at)| *at + self.interval <= now && load > 0)
+            {
                 let this = (at, session.id().session, timestamp);
                 oldest = Some(oldest.map_or(this, |other| this.min(other)));
             }
@@ -147,7 +170,7 @@ impl Reporter {
         (self.since, self.told, self.waited) = (now, load, 0);
         let oldest = oldest.map(|(_, session, timestamp)| (session, timestamp));
         let feedback = Feedback { machine: self.machine, load, oldest };
-        Some(Switch { instance, message: SwitchMessage::Feedback(feedback) }.into())
+        Some(Switch { instance: self.instance, message: SwitchMessage::Feedback(feedback) }.into())
     }
 
     /// What is to be said when no session asks any more: nothing by who has said nothing else.
@@ -165,13 +188,41 @@ mod tests {
     use crate::ids::Principal;
     use crate::schedule::Protocol;
     use crate::testing::net;
+    use alloc::rc::Rc;
     use alloc::vec::Vec;
 
-    fn reporter() -> Reporter {
-        let cluster = net::cluster(4, ClientAuth::Hybrid, Limits::default());
-        let Principal::Client(machine) = net::c(0) else { unreachable!() };
-        assert!(Reporter::new(&cluster, machine).is_none(), "PBFT does not want to know");
-        Reporter::new(&cluster.with_protocol(Protocol::RAliph), machine).unwrap()
+    /// The first two of R-Aliph.
+    const BACKUP: InstanceId = InstanceId(1);
+    const QUORUM: InstanceId = InstanceId(2);
+
+    /// A machine, and one of its sessions that asks this instance.
+    struct Machine {
+        reporter: Reporter,
+        session: Client,
+    }
+
+    impl Machine {
+        fn new(instance: InstanceId) -> Self {
+            let cluster = net::cluster(4, ClientAuth::Hybrid, Limits::default());
+            let Principal::Client(machine) = net::c(0) else { unreachable!() };
+            assert!(Reporter::new(&cluster, machine).is_none(), "PBFT does not want to know");
+            let cluster = cluster.with_protocol(Protocol::RAliph);
+            let reporter = Reporter::new(&cluster, machine).unwrap();
+            let keyring = net::keyring(&cluster, net::c(0));
+            let mut session = Client::new(Rc::new(cluster), Rc::new(keyring), machine);
+            session.instance = instance;
+            session.asked = session.cluster.specification(instance);
+            Self { reporter, session }
+        }
+
+        fn waits(&mut self, now: Instant, begins: bool) {
+            self.reporter.see(&self.session);
+            self.reporter.waits(now, begins);
+        }
+
+        fn say(&mut self, now: Instant) -> Option<u32> {
+            load(self.reporter.say(now, []))
+        }
     }
 
     fn load(said: Option<Message>) -> Option<u32> {
@@ -184,71 +235,86 @@ mod tests {
 
     /// So many sessions ask again as soon as they have an answer, two milliseconds after they asked. What is said of
     /// that, and when, in milliseconds.
-    fn busy(reporter: &mut Reporter, sessions: u32, begins: Instant, milliseconds: u64) -> Vec<(u64, u32)> {
+    fn busy(machine: &mut Machine, sessions: u32, begins: Instant, milliseconds: u64) -> Vec<(u64, u32)> {
         let mut said = Vec::new();
         for passed in (2..=milliseconds).step_by(2) {
             let now = begins + Duration::from_millis(passed);
-            (0..sessions).for_each(|_| reporter.waits(now, false));
-            said.extend(load(reporter.say(now, [])).map(|load| (passed, load)));
-            (0..sessions).for_each(|_| reporter.waits(now, true));
+            (0..sessions).for_each(|_| machine.waits(now, false));
+            said.extend(machine.say(now).map(|load| (passed, load)));
+            (0..sessions).for_each(|_| machine.waits(now, true));
         }
         said
     }
 
     #[test]
     fn what_is_said_is_the_mean_since_the_last_time() {
-        let mut reporter = reporter();
-        assert_eq!((reporter.next(), load(reporter.say(Instant(9), []))), (None, None));
+        let mut machine = Machine::new(QUORUM);
+        assert_eq!((machine.reporter.next(), machine.say(Instant(9))), (None, None));
         let begins = Instant(1_000_000);
-        (0..4).for_each(|_| reporter.waits(begins, true));
-        assert_eq!(busy(&mut reporter, 4, begins, 160), [(20, 4_000), (90, 4_000), (160, 4_000)]);
+        (0..4).for_each(|_| machine.waits(begins, true));
+        assert_eq!(busy(&mut machine, 4, begins, 160), [(20, 4_000), (90, 4_000), (160, 4_000)]);
     }
 
     #[test]
     fn who_has_no_answer_for_long_says_so() {
-        let mut reporter = reporter();
+        let mut machine = Machine::new(QUORUM);
         let begins = Instant(1_000_000);
-        (0..4).for_each(|_| reporter.waits(begins, true));
-        busy(&mut reporter, 4, begins, 160);
+        (0..4).for_each(|_| machine.waits(begins, true));
+        busy(&mut machine, 4, begins, 160);
         let silent = begins + Duration::from_millis(160 + 20);
-        assert_eq!(reporter.next(), Some(silent), "that is more than twice as long as from answer to answer");
-        (0..4).for_each(|_| reporter.waits(begins + Duration::from_millis(175), true));
-        assert_eq!(reporter.next(), Some(silent), "it is no answer that others ask");
-        assert_eq!(load(reporter.say(silent, [])), Some(5_000), "four wait, and eight for a quarter of that time");
+        assert_eq!(machine.reporter.next(), Some(silent), "that is more than twice as long as from answer to answer");
+        (0..4).for_each(|_| machine.waits(begins + Duration::from_millis(175), true));
+        assert_eq!(machine.reporter.next(), Some(silent), "it is no answer that others ask");
+        assert_eq!(machine.say(silent), Some(5_000), "four wait, and eight for a quarter of that time");
         let silent = silent + Duration::from_millis(20);
-        assert_eq!(reporter.next(), Some(silent), "and still do");
+        assert_eq!(machine.reporter.next(), Some(silent), "and still do");
         let late = begins + Duration::from_millis(1_160);
-        reporter.waits(late, false);
-        assert!(load(reporter.say(late, [])).is_some());
-        assert_eq!(reporter.next(), Some(late + Duration::from_millis(40)), "it is not to be as long again");
+        machine.waits(late, false);
+        assert!(machine.say(late).is_some());
+        assert_eq!(machine.reporter.next(), Some(late + Duration::from_millis(40)), "it is not to be as long again");
     }
 
     #[test]
-    fn who_waits_for_much_says_so_more_often() {
-        for (sessions, every) in [(400, 10), (100, 14), (64, 20), (32, 40), (1, 70)] {
-            let mut reporter = reporter();
-            let begins = Instant(1_000_000);
-            (0..sessions).for_each(|_| reporter.waits(begins, true));
-            let said = busy(&mut reporter, sessions, begins, 20 + 3 * every);
-            let times: Vec<u64> = said.into_iter().map(|(at, _)| at).collect();
-            assert_eq!(times, [20, 20 + every, 20 + 2 * every, 20 + 3 * every], "{sessions} sessions");
+    fn who_waits_for_much_says_so_more_often_and_four_times_as_rarely_in_a_backup() {
+        for (sessions, every, in_backup) in [(400, 10, 40), (100, 14, 52), (64, 20, 80), (32, 40, 160), (1, 70, 280)] {
+            for (instance, every) in [(QUORUM, every), (BACKUP, in_backup)] {
+                let mut machine = Machine::new(instance);
+                let begins = Instant(1_000_000);
+                (0..sessions).for_each(|_| machine.waits(begins, true));
+                let said = busy(&mut machine, sessions, begins, 20 + 3 * every);
+                let times: Vec<u64> = said.into_iter().map(|(at, _)| at).collect();
+                assert_eq!(times, [20, 20 + every, 20 + 2 * every, 20 + 3 * every], "{sessions} in {instance}");
+            }
         }
     }
 
     #[test]
-    fn who_asks_now_and_then_says_that_little_waits_and_then_that_nothing_does() {
-        let mut reporter = reporter();
+    fn who_asks_the_instance_after_a_backup_says_so_at_once() {
+        let mut machine = Machine::new(BACKUP);
         let begins = Instant(1_000_000);
-        reporter.waits(begins, true);
-        reporter.waits(begins + Duration(2_000), false);
+        (0..4).for_each(|_| machine.waits(begins, true));
+        assert_eq!(busy(&mut machine, 4, begins, 200), [(20, 4_000)]);
+        let late = begins + Duration::from_millis(201);
+        assert_eq!(machine.say(late), None);
+        machine.reporter.see(&Machine::new(QUORUM).session);
+        assert_eq!(machine.say(late), Some(4_000));
+        assert_eq!(machine.reporter.next(), Some(late + Duration::from_millis(20)), "if no answer comes");
+    }
+
+    #[test]
+    fn who_asks_now_and_then_says_that_little_waits_and_then_that_nothing_does() {
+        let mut machine = Machine::new(QUORUM);
+        let begins = Instant(1_000_000);
+        machine.waits(begins, true);
+        machine.waits(begins + Duration(2_000), false);
         let end = begins + Duration::from_millis(20);
-        assert_eq!(reporter.next(), Some(end));
-        assert_eq!(load(reporter.say(end, [])), Some(100));
-        assert_eq!(load(reporter.end()), Some(0), "if it ends");
+        assert_eq!(machine.reporter.next(), Some(end));
+        assert_eq!(machine.say(end), Some(100));
+        assert_eq!(load(machine.reporter.end()), Some(0), "if it ends");
         let end = end + Duration::from_millis(70);
-        assert_eq!(reporter.next(), Some(end));
-        assert_eq!((load(reporter.say(end, [])), reporter.next()), (Some(0), None));
-        reporter.waits(end, true);
-        assert_eq!(load(reporter.end()), None, "it has said nothing that is to be taken back");
+        assert_eq!(machine.reporter.next(), Some(end));
+        assert_eq!((machine.say(end), machine.reporter.next()), (Some(0), None));
+        machine.waits(end, true);
+        assert_eq!(load(machine.reporter.end()), None, "it has said nothing that is to be taken back");
     }
 }

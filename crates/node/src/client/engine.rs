@@ -288,8 +288,11 @@ impl<D: Driver> Engine<D> {
     fn note_waiting(&mut self, session: usize) {
         let Session { machine, waits, .. } = &mut self.sessions[session];
         let before = std::mem::replace(waits, machine.asked().is_some());
-        if let Some(reporter) = self.reporter.as_mut().filter(|_| before != *waits) {
-            reporter.waits(self.now, *waits);
+        if let Some(reporter) = &mut self.reporter {
+            reporter.see(machine);
+            if before != *waits {
+                reporter.waits(self.now, *waits);
+            }
         }
     }
 

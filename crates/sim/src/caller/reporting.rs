@@ -9,8 +9,11 @@ impl Caller {
     /// It may have begun to wait for an answer, or have got it. `asked`: whether it waited before.
     pub(super) fn note_waiting(&mut self, stage: &Stage, asked: bool) {
         let (now, asks) = (self.now(stage), self.machine.asked().is_some());
-        if let Some(reporter) = self.reporter.as_mut().filter(|_| asks != asked) {
-            reporter.waits(now, asks);
+        if let Some(reporter) = &mut self.reporter {
+            reporter.see(&self.machine);
+            if asks != asked {
+                reporter.waits(now, asks);
+            }
         }
     }
 

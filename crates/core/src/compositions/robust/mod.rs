@@ -13,9 +13,10 @@
 //!   average since it last said so, and which of them has waited longest. It begins a tenth of a status interval after
 //!   something began to wait. If 128 requests wait it says so again after a twentieth of one; if fewer do, in inverse
 //!   proportion later, but after seven twentieths of one at the latest. Where something waits and nothing has ended for
-//!   twice as long as is usual there, or for two tenths, it says so every tenth.
+//!   twice as long as is usual there, or for two tenths, it says so every tenth. While a Backup runs, which nobody
+//!   judges, all this but the first takes four times as long.
 //! * Robust 2. *Load.* So a replica knows how many requests wait, wherever they wait. Who has said nothing for three
-//!   looks does not count.
+//!   looks does not count; in a Backup, for twelve.
 //! * Robust 3. *What a Backup does.* Four times in a status interval a replica looks at how much has been done. Of each
 //!   of the last n Backups that it could measure it remembers the most that was done at each load: within two looks,
 //!   and within twenty, if one lasted so long. There counts what waited in its own pool and was executed; the load is
@@ -83,7 +84,8 @@
 //!
 //! # Cost
 //! In a status interval 20n messages of some forty bytes for each 128 requests that wait, on however many machines; and
-//! from each machine for which something waits nearly 3n at least, or 10n while none of it gets on.
+//! from each machine for which something waits nearly 3n at least, or 10n while none of it gets on. In a Backup a
+//! quarter of that. A replica needs as long for each as for a request.
 
 mod machines;
 mod worth;

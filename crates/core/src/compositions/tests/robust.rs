@@ -124,6 +124,23 @@ fn nothing_is_expected_where_nobody_says_that_he_waits() {
     assert_eq!(net.hosts[0].replica.instance(), InstanceId(3), "and who says so now is not");
 }
 
+/// A machine speaks more rarely in a Backup, so it is not missed there so soon. Here another one waits for much all the
+/// time: so no Backup is known that had as little to do as the instance after it.
+#[test]
+fn who_speaks_four_times_as_rarely_in_a_backup_counts_there_all_the_time() {
+    let left = |looks: u64| {
+        let mut net = net(3_000);
+        while net.hosts[0].replica.instance() == InstanceId(1) {
+            announce(&mut net, 1, 400, 1);
+            ask(&mut net, looks, FAST);
+        }
+        ask(&mut net, 14, 5 * FAST / 2);
+        stopped_for(&net, StopReason::SlowerThanABackup) > 0
+    };
+    assert!(!left(11));
+    assert!(left(20), "and who says nothing for longer does not");
+}
+
 /// Whoever was too slow for a Backup is not there yet when the next instance begins, which needs it. Where an instance
 /// was left for that the next Backup left it behind again, and so on.
 #[test]
