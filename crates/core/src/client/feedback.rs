@@ -6,7 +6,6 @@ use super::Client;
 use crate::cluster::Cluster;
 use crate::ids::{ClientId, InstanceId, Timestamp};
 use crate::registry::Message;
-use crate::schedule::Part;
 use crate::switching::{Feedback, Switch, SwitchMessage};
 use crate::time::{Duration, Instant};
 
@@ -29,15 +28,6 @@ const QUIET_GAPS: u64 = 2;
 
 /// And for how many intervals, however long was usual: it may have been wrong before as well.
 const QUIET_INTERVALS_MAX: u64 = 2;
-
-/// How many times as long all this takes while a Backup runs, which nobody judges: to be told costs a replica as much as
-/// a request.
-const SLOWER_IN_BACKUPS: u64 = 4;
-
-/// How many times as long a machine takes while this runs, and a replica until it forgets who is silent.
-pub(crate) fn slowdown(part: Part) -> u64 {
-    if part.is_backup() { SLOWER_IN_BACKUPS } else { 1 }
-}
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
@@ -77,7 +67,7 @@ impl Reporter {
         cluster.protocol.is_robust().then_some(Self {
             machine,
             instance: InstanceId(1),
-            slower: slowdown(cluster.specification(InstanceId(1)).part),
+            slower: Feedback::slowdown(cluster.specification(InstanceId(1)).part),
             interval,
             pause: Duration(interval.0 / PAUSE_PARTS),
             since: Instant(0),
@@ -114,7 +104,7 @@ impl Reporter {
     pub fn see(&mut self, session: &Client) {
         if session.instance > self.instance {
             self.instance = session.instance;
-            self.slower = slowdown(session.asked.part);
+            self.slower = Feedback::slowdown(session.asked.part);
         }
     }
 

@@ -79,7 +79,6 @@ use bytes::Bytes;
 use call::{Call, Gist, Verdict};
 use core::convert::Infallible;
 pub use feedback::Reporter;
-pub(crate) use feedback::slowdown;
 use joining::Joining;
 pub use operation::{Answer, Completed, Completion, Read, Submit};
 

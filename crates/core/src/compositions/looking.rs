@@ -3,7 +3,6 @@
 use super::composite::Composite;
 use super::robust::Found;
 use super::running::Running;
-use crate::client::slowdown;
 use crate::ids::{InstanceId, Principal};
 use crate::registry::{ReplicaTimer, Speaker};
 use crate::rejection::Rejection;
@@ -60,7 +59,7 @@ impl<S: Service> Composite<S> {
         s.set_timer(ReplicaTimer::Look, s.now + look_interval(s));
         let Some(robust) = &mut self.robust else { return };
         let interval = s.cluster.limits.status_interval;
-        let silent = SILENT_LOOKS * slowdown(self.what.part);
+        let silent = SILENT_LOOKS * Feedback::slowdown(self.what.part);
         robust.forget_silent(s.now, Duration(look_interval(s).0.saturating_mul(silent)));
         let running = match &mut self.running {
             Some(Running::Open(instance)) if instance.report().is_none() => Some(instance),

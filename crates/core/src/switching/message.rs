@@ -7,6 +7,7 @@ use crate::digest::Digest;
 use crate::history::{Boundary, LogEntry};
 use crate::ids::{ClientId, InstanceId, Principal, Timestamp};
 use crate::rejection::Rejection;
+use crate::schedule::Part;
 use crate::spoken::{Cover, Spoken, from_replica};
 use crate::time::Instant;
 use crate::wire::{Reader, Sink, Wire, WireError, encode_list};
@@ -40,6 +41,14 @@ pub struct Feedback {
     pub oldest: Option<(u32, Timestamp)>,
 }
 wire_struct!(Feedback { machine, load, oldest });
+
+impl Feedback {
+    /// How many times as long as elsewhere a machine takes to say it while this runs, and a replica to miss a machine
+    /// that says nothing. Nobody judges a Backup, and to be told costs a replica as much as a request.
+    pub(crate) fn slowdown(running: Part) -> u64 {
+        if running.is_backup() { 4 } else { 1 }
+    }
+}
 
 /// RETURNED: in this instance the signer hears all replicas ([`crate::compositions::presence`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
