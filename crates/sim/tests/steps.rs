@@ -22,7 +22,7 @@ const RUNS: [(&str, u64); 15] = [
     ("ritas", 9),
     ("ritas", 562),
     ("aliph", 275),
-    ("r-aliph", 33),
+    ("r-aliph", 34),
     ("azyzzyva", 0),
     ("quorum", 8),
     ("ring", 0),
