@@ -284,7 +284,7 @@ impl<D: Driver> Engine<D> {
         self.report();
     }
 
-    /// A session may have begun to wait for an answer, or have got it.
+    /// A session may have begun to wait for an answer, or have got it, or ask another instance.
     fn note_waiting(&mut self, session: usize) {
         let Session { machine, waits, .. } = &mut self.sessions[session];
         let before = std::mem::replace(waits, machine.asked().is_some());

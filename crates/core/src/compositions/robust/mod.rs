@@ -14,7 +14,7 @@
 //!   something began to wait. If 128 requests wait it says so again after a twentieth of one; if fewer do, in inverse
 //!   proportion later, but after seven twentieths of one at the latest. Where something waits and nothing has ended for
 //!   twice as long as is usual there, or for two tenths, it says so every tenth. While a Backup runs, which nobody
-//!   judges, all this but the first takes four times as long.
+//!   judges, it waits four times as long before it says so again, and before it says that nothing has ended.
 //! * Robust 2. *Load.* So a replica knows how many requests wait, wherever they wait. Who has said nothing for three
 //!   looks does not count; in a Backup, for twelve.
 //! * Robust 3. *What a Backup does.* Four times in a status interval a replica looks at how much has been done. Of each
@@ -85,7 +85,7 @@
 //! # Cost
 //! In a status interval 20n messages of some forty bytes for each 128 requests that wait, on however many machines; and
 //! from each machine for which something waits nearly 3n at least, or 10n while none of it gets on. In a Backup a
-//! quarter of that. A replica needs as long for each as for a request.
+//! quarter of that, as long as something gets on. A replica needs as long for each as for a request.
 
 mod machines;
 mod worth;
