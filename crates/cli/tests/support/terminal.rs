@@ -36,9 +36,11 @@ impl Terminal {
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let inner = File::from(rustix::fs::open(name, flags, Mode::empty()).unwrap());
         let stream = || Stdio::from(inner.try_clone().unwrap());
-        // A session of its own, so that the terminal is the one that Ctrl-C comes from.
-        let mut command = Command::new("setsid");
-        command.arg("--ctty").arg(program).args(arguments).current_dir(scratch.path());
+        // A session of its own, so that the terminal is the one that Ctrl-C comes from. What a script runs behind its
+        // back ignores Ctrl-C, and so would all that is started here, until it listens.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT,QUIT", "setsid", "--ctty", program]).args(arguments);
+        command.current_dir(scratch.path());
         command.env("PATH", super::page::search_path());
         command.env("TERM", "xterm").env("HOME", scratch.path()).env("TMPDIR", scratch.path());
         command.env_remove("XDG_STATE_HOME");
