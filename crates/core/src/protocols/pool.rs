@@ -8,7 +8,8 @@
 //!
 //! **Who reminds has the next turn.** A client with many sessions may ask the primary for all of them, and a backup for
 //! the last one first: the backup would wait for the whole queue. So a request that a replica passes on for the second
-//! time comes before all others but an INIT, and so does one that has a replica's place. A backup reminds of what it
+//! time comes before all others but an INIT, and so does one that has a replica's place. If the primary has another one
+//! of the same client, which is no older, that one does: its execution ends both. A backup reminds of what it
 //! has watched longest, and of nothing else, and a primary itself of what it has. Turns come in the order in which they
 //! were taken, and each replica has one at a time, until the request is executed: so what one reminds of waits for the
 //! batches in flight and for fewer than 2n others, however long the queue is, and a liar brings forward one.
@@ -83,8 +84,10 @@ impl Pool {
         limits: &Limits,
     ) -> Result<bool, Rejection> {
         let client = request.client;
-        let added = self.add_or_replace(request, from, limits)?;
-        if let Some(from) = from.filter(|_| takes_room(client))
+        let added = self.add_or_replace(request, from, limits);
+        // What waits in its place, as late or later, frees of it whoever passes it on as well as it would itself.
+        let waits = matches!(added, Ok(_) | Err(Rejection::StaleTimestamp | Rejection::ReusedTimestamp));
+        if let Some(from) = from.filter(|_| waits && takes_room(client))
             && let Some(waiting) = self.waiting.get_mut(&client)
         {
             if waiting.passed_on_by.contains(&from) {
@@ -93,7 +96,7 @@ impl Pool {
                 waiting.passed_on_by.push(from);
             }
         }
-        Ok(added)
+        added
     }
 
     /// A replica reminds of a client's waiting request, which has a turn if that replica has none yet.
@@ -645,6 +648,29 @@ mod tests {
         pool.executed(request(6, 1, 1).client, Timestamp(1));
         assert_eq!(pool.add(request(8, 1, 1), one, &limits), Ok(false));
         assert_eq!([(); 3].map(|()| next(&mut pool)), [5, 4, 0]);
+    }
+
+    /// Who gives the primary another request than a backup has of it does not have the backup wait for the queue.
+    #[test]
+    fn what_a_replica_reminds_of_brings_forward_what_waits_in_its_place() {
+        let limits = Limits { batch_requests_max: 1, ..Limits::default() };
+        let mut pool = Pool::default();
+        assert!((0..9).all(|session| pool.add(request(session, 2, 1), None, &limits) == Ok(true)));
+        let next = |pool: &mut Pool| pool.next_batch(&limits, |_| ())[0].client.session;
+        // An older one, and another one of the same number.
+        for (copy, why) in
+            [(request(8, 1, 1), Rejection::StaleTimestamp), (request(7, 2, 3), Rejection::ReusedTimestamp)]
+        {
+            let session = copy.client.session;
+            assert_eq!(pool.add(copy.clone(), Some(ReplicaId(1)), &limits), Err(why));
+            assert_ne!(pool.clone().next_batch(&limits, |_| ())[0].client.session, session, "it waits its turn");
+            assert_eq!(pool.add(copy, Some(ReplicaId(1)), &limits), Err(why));
+            assert_eq!(next(&mut pool), session);
+            pool.executed(request(session, 2, 1).client, Timestamp(2));
+        }
+        assert_eq!(pool.add(request(6, 1, 1), None, &limits), Err(Rejection::StaleTimestamp));
+        assert_eq!(pool.add(request(6, 1, 1), None, &limits), Err(Rejection::StaleTimestamp));
+        assert_eq!(next(&mut pool), 0, "its client reminds of nothing");
     }
 
     /// Nobody accepts anything before an INIT.

@@ -14,13 +14,13 @@ const BOUNDS: Bounds = Bounds { number: MACHINES_MAX, bytes: usize::MAX };
 
 /// What has waited longest of a machine.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Oldest {
-    pub(super) client: ClientId,
-    pub(super) timestamp: Timestamp,
+struct Oldest {
+    client: ClientId,
+    timestamp: Timestamp,
     /// When it was first named.
     named: Instant,
-    /// How many requests had been served when it was looked at for the first time.
-    pub(super) served: Option<u64>,
+    /// How many requests had been served when it was first looked after.
+    served: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -116,21 +116,19 @@ impl Machines {
         }
     }
 
-    /// Robust 5: what has waited longest of all that was named so long ago and is not `done`. So many requests have
-    /// been served by now.
-    pub(super) fn oldest(
-        &mut self,
-        now: Instant,
-        after: Duration,
-        served: u64,
-        done: impl Fn(ClientId, Timestamp) -> bool,
-    ) -> Option<Oldest> {
-        let mut waits: Vec<&mut Oldest> = self.machines.values_mut().filter_map(|it| it.oldest.as_mut()).collect();
-        waits.retain(|oldest| now - oldest.named >= after);
-        waits.sort_unstable_by_key(|oldest| oldest.named);
-        let oldest = waits.into_iter().find(|oldest| !done(oldest.client, oldest.timestamp))?;
-        oldest.served.get_or_insert(served);
-        Some(*oldest)
+    /// Robust 5: looks after all that was named so long ago, when so many requests have been served. Whether there is
+    /// any.
+    pub(super) fn look_after(&mut self, now: Instant, named: Duration, served: u64) -> bool {
+        let oldest = self.machines.values_mut().filter_map(|machine| machine.oldest.as_mut());
+        let waits = oldest.filter(|oldest| now - oldest.named >= named);
+        waits.map(|oldest| oldest.served.get_or_insert(served)).count() > 0
+    }
+
+    /// The same: whether anything is not `done` that was looked after when no more than so many had been served.
+    pub(super) fn waits_since(&self, served: u64, done: impl Fn(ClientId, Timestamp) -> bool) -> bool {
+        let oldest = self.machines.values().filter_map(|machine| machine.oldest);
+        let mut before = oldest.filter(|oldest| oldest.served.is_some_and(|at| at <= served));
+        before.any(|oldest| !done(oldest.client, oldest.timestamp))
     }
 
     /// What is true between steps.
@@ -171,27 +169,26 @@ mod tests {
     }
 
     #[test]
-    fn what_has_waited_longest_counts_from_when_it_was_looked_at() {
+    fn what_has_waited_longest_counts_from_when_it_is_first_looked_after() {
         let mut machines = Machines::default();
         let first = said(machine(1, 0), 10, 7);
         machines.hear(Instant(0), &first);
         machines.hear(Instant(50), &said(machine(2, 0), 10, 9));
-        let mut look = |now, served, done: u64| {
-            machines.hear(Instant(now), &first);
-            let oldest = machines.oldest(Instant(now), SOON, served, |_, timestamp| timestamp.0 == done);
-            machines.check_invariants();
-            oldest.map(|oldest| (oldest.timestamp.0, oldest.served))
-        };
-        assert_eq!(look(99, 1_000, 0), None, "it is under way");
-        assert_eq!(look(100, 1_000, 0), Some((7, Some(1_000))));
-        assert_eq!(look(120, 1_500, 0), Some((7, Some(1_000))), "to say it again changes nothing");
-        assert_eq!(look(200, 2_000, 7), Some((9, Some(2_000))), "it was served, and its machine does not know yet");
+        let waits = |machines: &Machines, served, done| machines.waits_since(served, |_, at| at.0 == done);
+        assert!(!machines.look_after(Instant(99), SOON, 1_000), "it is under way");
+        assert!(machines.look_after(Instant(100), SOON, 1_000));
+        assert_eq!([waits(&machines, 999, 0), waits(&machines, 1_000, 0)], [false, true]);
+        machines.hear(Instant(120), &first);
+        assert!(machines.look_after(Instant(150), SOON, 1_500));
+        assert!(waits(&machines, 1_000, 0), "to say it again changes nothing");
+        assert!(!waits(&machines, 1_000, 7), "it was served, and its machine does not know yet");
+        assert!(waits(&machines, 1_500, 7), "the other has waited as long by now, whoever was named before it");
         machines.begin();
-        let again = machines.oldest(Instant(200), SOON, 3_000, |_, _| false);
-        assert_eq!(again.and_then(|oldest| oldest.served), Some(3_000), "another instance");
+        assert!(!waits(&machines, u64::MAX, 0), "another instance");
+        assert!(machines.look_after(Instant(200), SOON, 3_000));
         machines.hear(Instant(201), &said(machine(1, 0), 10, 8));
-        let other = machines.oldest(Instant(210), SOON, 3_000, |_, _| false);
-        assert_eq!(other.map(|oldest| oldest.timestamp.0), Some(9), "that is another request");
+        assert!(!machines.waits_since(3_000, |client, _| client == machine(2, 0)), "that is another request");
+        machines.check_invariants();
     }
 
     #[test]

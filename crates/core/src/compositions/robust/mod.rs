@@ -29,8 +29,9 @@
 //!   Nothing is expected where less than half a request waits; nor before all have said that they are here
 //!   (Presence 1), as long as whoever has not is not silent yet: a Backup leaves behind who is slower than 2f + 1
 //!   others, and here, where nothing goes on without it, it catches up. What takes longer, because requests are rare,
-//!   is looked at for longer: until a Backup would have executed 32, or 512. It stops as well after three times twenty
-//!   looks in which more than four times as much waited as in any Backup that was measured: then one is.
+//!   is looked at for longer: until a Backup would have executed 32, or 512. Where less waits than in any Backup, up to
+//!   a quarter, as much less is expected. It stops as well after three times twenty looks in which more than four times
+//!   as much waited as in any Backup that was measured, or less than a quarter: then one is.
 //! * Robust 5. *Fairness.* It also stops when a request that was named for a whole status interval is not executed here
 //!   although, since then, some other session was served more than eight times.
 //! * Robust 6. Whoever finds so stops (Switch 2). No client takes part in that or in the switch (Switch 3).
@@ -57,9 +58,11 @@
 //!
 //! # What liars can do
 //! * A client that says that much waits which it never asks for, or never asks for what it names, makes an instance
-//!   look slow, unmeasured or unfair, as often as it likes. It could as well panic.
-//! * A client that says so while a Backup runs takes the lower loads out of what is known, until nothing is expected at
-//!   the load that there is: then that is unmeasured, and a Backup has its turn.
+//!   look slow, unmeasured or unfair, as often as it likes. It could as well panic; but a ring, in which panics do
+//!   nothing, ends by a client's word only here, and only in robust compositions.
+//! * A client that says so while a Backup runs takes the lower loads out of what is known. A quarter of what a Backup
+//!   did is expected at least, however much it says: with less than a quarter as much to do as in all that was
+//!   measured, the load that there is is unmeasured, and a Backup has its turn.
 //! * A client that says nothing is not missed: its requests are served like others', and not looked after.
 //! * A replica that is slow in Backups makes little be expected of others: Aardvark sees to that. It can also make a
 //!   correct replica fall behind, which then measures nothing (it counts what waited in its pool).
@@ -88,22 +91,18 @@
 //! quarter of that, as long as something gets on. A replica needs as long for each as for a request.
 
 mod machines;
+mod served;
 mod worth;
 
-use crate::ids::ClientId;
 use crate::protocols::aardvark::Watch;
 use crate::registry::Instance;
 use crate::service::Service;
 use crate::switching::{Feedback, Ledger};
 use crate::time::{Duration, Instant};
-use alloc::collections::BTreeMap;
 use machines::Machines;
+use served::Served;
 pub(super) use worth::Found;
 use worth::{Done, Role, Worth};
-
-/// How often a session may be served while a request waits that was named a status interval ago: what was before that
-/// one in some queue, and what was asked while it was on its way.
-const SERVED_MAX: u32 = 8;
 
 /// How many times as long as usual nothing is logged in an instance that does not go on.
 const QUIET_GAPS: u64 = 8;
@@ -114,6 +113,8 @@ const FOREVER: Duration = Duration(u64::MAX);
 #[derive(Clone, Debug)]
 pub(super) struct Robust {
     machines: Machines,
+    /// Who was served since something has waited for long.
+    served: Served,
     worth: Worth,
     /// What the last Backup expected of its primaries, while none runs.
     watch: Option<Watch>,
@@ -134,6 +135,7 @@ impl Robust {
     pub(super) fn new(n: usize) -> Self {
         Self {
             machines: Machines::default(),
+            served: Served::default(),
             worth: Worth::new(n),
             watch: None,
             logged: 0,
@@ -163,6 +165,7 @@ impl Robust {
         self.machines.begin();
         self.machines.take_waited(now);
         self.logged = instance.ledger().log.length();
+        self.served = Served::from(self.logged);
         (self.alone, self.begun, self.looked, self.gap) = (None, now, now, FOREVER);
     }
 
@@ -196,15 +199,13 @@ impl Robust {
 
     /// Robust 5: whether others are served again and again, and one request is not.
     pub(super) fn has_left_out(&mut self, now: Instant, named: Duration, ledger: &Ledger<impl Service>) -> bool {
-        let logged = ledger.log.length();
-        let done = |client, timestamp| ledger.has(client, timestamp);
-        let Some(oldest) = self.machines.oldest(now, named, logged, done) else { return false };
-        let mut served = BTreeMap::<ClientId, u32>::new();
-        ledger.log.after(oldest.served.unwrap_or(logged)).any(|logged| {
-            let times = served.entry(logged.entry.request.client).or_default();
-            *times += 1;
-            *times > SERVED_MAX
-        })
+        if !self.machines.look_after(now, named, ledger.log.length()) {
+            self.served = Served::from(ledger.log.length());
+            return false;
+        }
+        self.served.look(&ledger.log);
+        let has_waited = |since| self.machines.waits_since(since, |client, at| ledger.has(client, at));
+        self.served.often_since().is_some_and(has_waited)
     }
 
     /// Robust 2. A machine says this. Returns whether there was room for it.
@@ -230,6 +231,7 @@ impl Robust {
     /// What is true between steps.
     pub(super) fn check_invariants(&self) {
         self.machines.check_invariants();
+        self.served.check_invariants();
         self.worth.check_invariants();
     }
 }

@@ -28,9 +28,10 @@ const HORIZONS: [Horizon; 2] = [
 /// come from clients that are just told of it.
 const SUSPECTED_TIMES: u32 = 2;
 
-/// How often the far horizon passes with so many times as much to do as in any Backup that was measured, before one is.
+/// How often the far horizon passes with more than so many times as much to do as in any Backup that was measured, or
+/// as many times less, before one is.
 const UNMEASURED_MAX: u32 = 3;
-const MORE_TO_DO: u64 = 4;
+const OTHER_LOAD: u64 = 4;
 
 /// What was done between two looks.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,7 +47,7 @@ pub(super) struct Done {
 pub(in crate::compositions) enum Found {
     /// Worth less than a Backup.
     Slow,
-    /// With more to do than a Backup ever had.
+    /// With far more to do than a Backup had, or far less.
     Unmeasured,
 }
 
@@ -114,7 +115,7 @@ pub(super) struct Worth {
     known: [Known; HORIZONS.len()],
     n: usize,
     role: Role,
-    /// Far horizons that have passed with more to do than any Backup had.
+    /// Far horizons that have passed with far more to do than any Backup had, or far less.
     unmeasured: u32,
     /// In how many more instances a failure over the near horizon need not come so often in a row: in the next n after
     /// one that has failed so, unless one holds over the far one.
@@ -162,9 +163,9 @@ impl Worth {
                 Role::Yardstick => self.known[at].note(rate, self.n),
                 Role::Measured => {
                     let backups = self.known(at);
-                    let yardstick = backups.iter().map(|backup| backup.with_no_more_than(rate.load)).max();
+                    let yardstick = backups.iter().map(|backup| backup.promise(rate.load, OTHER_LOAD)).max();
                     let yardstick = yardstick.unwrap_or_default();
-                    let has_seen = backups.iter().any(|backup| backup.most_load() >= rate.load / MORE_TO_DO);
+                    let has_seen = backups.iter().any(|backup| backup.know_about(rate.load, OTHER_LOAD));
                     if yardstick > 0 && span.requests(now, yardstick) < horizon.requests {
                         continue;
                     }
@@ -295,11 +296,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_expected_that_no_backup_was_seen_to_do() {
+    fn with_less_to_do_as_much_less_is_expected() {
         let mut watched = Watched::new(400);
         watched.backup(20, 1_000);
         watched.waiting = 100;
-        assert_eq!(watched.looks(999, 1), None, "with a quarter of what there was to do");
+        assert_eq!(watched.looks(999, 263), None, "a quarter of what there was to do");
+        watched.begin(Role::Measured);
+        assert_eq!(watched.looks(99, 124), Some((6, Found::Slow)));
         watched.waiting = 0;
         assert_eq!(watched.looks(999, 0), None, "nobody asks");
         watched.waiting = 800;
@@ -317,6 +320,19 @@ mod tests {
         assert_eq!(watched.looks(999, 1_050), None);
         watched.waiting = 401;
         assert!(matches!(watched.looks(99, 9_000), Some((_, Found::Unmeasured))));
+    }
+
+    /// Who says in Backups that far more waits than does would have nothing expected of anybody else.
+    #[test]
+    fn with_far_less_to_do_than_a_backup_had_one_is_measured() {
+        let mut watched = Watched::new(401);
+        watched.backup(20, 1_000);
+        watched.waiting = 100;
+        assert_eq!(watched.looks(99, 10), Some((60, Found::Unmeasured)));
+        watched.backup(20, 1_000);
+        assert_eq!(watched.looks(999, 1_050), None, "now that is known as well");
+        watched.waiting = 401;
+        assert_eq!(watched.looks(999, 1_050), None);
     }
 
     #[test]

@@ -242,6 +242,7 @@ impl Watch {
             if self.passed.get(&originator).is_some_and(|at| now - *at < interval(limits)) {
                 return Err(Rejection::Overload);
             }
+            self.check_last(around, &hops)?;
             self.passed.insert(originator, now);
             self.pass_on(around, hops);
             return Ok(());
@@ -249,7 +250,9 @@ impl Watch {
         if hops.round.number != self.begun {
             return Err(Rejection::OutsideWindow);
         }
-        self.check(around, &hops)?;
+        self.check_last(around, &hops)?;
+        // Those before it its predecessor has only passed on.
+        self.check(around, &hops).map_err(|_| Rejection::OutsideWindow)?;
         (around.send)(successor(self.replicas, me), PaceMessage::Report(hops));
         Ok(())
     }
@@ -326,6 +329,17 @@ impl Watch {
             let last = self.reported.get(originator).map(|(number, _)| *number);
             assert!(last.is_some_and(|last| verdict.number <= last), "a verdict is on a reported round (Pace 5)");
         }
+    }
+
+    /// Pace 2: whether the last hop is that of the replica before this one, for this round. It answers for that and for
+    /// no other: each replica has its hop checked by the next.
+    fn check_last(&self, around: &Around<'_>, hops: &Hops) -> Result<(), Rejection> {
+        let last = hops.hops.last().ok_or(Rejection::Malformed)?;
+        let is_of = |hop: &Hop| hop.round == hops.round && hop.instance == self.instance;
+        if self.replicas.next(last.signer()) != around.me || !is_of(last.claims()) {
+            return Err(Rejection::Malformed);
+        }
+        around.keyring.verify_in_place(last).map(drop).ok_or(Rejection::BadSignature)
     }
 
     /// Whether the hops are those of the replicas from the originator on, for this round.
@@ -686,6 +700,36 @@ mod tests {
             ring.step(1, |pace, around| pace.on_message(around, ReplicaId(0), PaceMessage::Vote(vote.into())));
             assert_eq!(ring.rejected, [Rejection::Malformed; 3]);
         }
+    }
+
+    /// The liar is replica 1. Whoever is honest behind it would else seem to have lied itself.
+    #[test]
+    fn a_bad_hop_is_the_fault_of_whoever_added_it() {
+        let mut ring = Ring::new(1, &[1_000; 4]);
+        (0..6).for_each(|_| ring.interval());
+        ring.rejected.clear();
+        let round = |number| Round { originator: ReplicaId(0), number };
+        let good = |signer: usize, number| hop_of(&ring.keyrings[signer], round(number));
+        let mut forged = good(1, 100);
+        forged.claims_mut().microseconds = 2;
+        let cases = [
+            (vec![good(0, 100), forged], Rejection::BadSignature),
+            (vec![good(0, 100), good(1, 99)], Rejection::Malformed),
+            (vec![good(0, 100), good(0, 100)], Rejection::Malformed),
+        ];
+        for (hops, why) in cases {
+            let check = PaceMessage::Check(Hops { round: round(100), hops });
+            ring.step(2, |pace, around| pace.on_message(around, ReplicaId(1), check));
+            assert_eq!((ring.rejected.pop(), ring.mail.len()), (Some(why), 0));
+        }
+        // Where replica 2 lies as well and passes it on, replica 3 is not to blame.
+        let begun = ring.paces[0].begun;
+        let mut forged = hop_of(&ring.keyrings[1], round(begun));
+        forged.claims_mut().microseconds = 2;
+        let hop = |signer: usize| hop_of(&ring.keyrings[signer], round(begun));
+        let check = PaceMessage::Check(Hops { round: round(begun), hops: vec![hop(0), forged, hop(2), hop(3)] });
+        ring.step(0, |pace, around| pace.on_message(around, ReplicaId(3), check));
+        assert_eq!(ring.rejected, [Rejection::OutsideWindow]);
     }
 
     #[test]
