@@ -139,6 +139,34 @@ fn a_simulation_has_as_many_replicas_as_are_asked_for() {
 }
 
 #[test]
+fn a_lie_to_which_nobody_listens_is_not_tried() {
+    let refused = |protocol, adversary, why| {
+        assert_refused(&["sim", "--protocol", protocol, "--adversary", adversary, "--seeds", "0..2"], 2, why);
+    };
+    refused("pbft", "feedback-lies", "feedback-lies needs instances that are measured by robust Backups, and pbft has");
+    refused("aardvark", "panic-storm", "panic-storm needs instances that end");
+    refused("pbft", "slow-hop", "slow-hop needs one of these parts: ring-fast");
+    refused("aliph", "join-flood", "join-flood needs clients that may join");
+}
+
+#[test]
+fn an_attack_says_what_it_lacks_and_what_comes_to_nothing() {
+    let scratch = Scratch::new();
+    let file = scratch.join("net/cluster.toml");
+    stdout_of(&["testnet", "--dir", &scratch.join("net"), "--dynamic-clients", "--protocol", "pbft"]);
+    let attack = |kind, more: &[&str]| {
+        let words = ["attack", "--cluster", &file, "--seconds", "1", "--kind", kind];
+        run(&mut bezant(&[&words, more].concat()), "")
+    };
+    support::assert_refused(&attack("takeover", &[]), 2, "takeover speaks with another's key");
+    support::assert_refused(&attack("withhold-body", &["--league", "4"]), 2, "the replicas are 0 to 3");
+    // No replica runs here.
+    support::assert_refused(&attack("feedback-lies", &[]), 1, "What it says is dropped");
+    let told = attack("partial-macs", &[]);
+    assert!(!told.stderr.contains("dropped") && told.stderr.contains("did nothing"), "{told:?}");
+}
+
+#[test]
 fn a_reader_that_leaves_is_no_reason_to_complain() {
     let mut child = support::Running(support::spawn(&mut bezant(&["config", "explain"])));
     drop(child.0.stdout.take());

@@ -50,8 +50,14 @@ impl<'a> Attack<'a> {
     fn begin(cluster: &str, kind: &'a str) -> Self {
         let words = ["attack", "--cluster", cluster, "--kind", kind, "--while-input", "--seconds", "300", "--json"];
         let mut command = bezant(&words);
-        // Who joins has no key that the file names.
-        if !joins(kind) {
+        // Who joins has no key that the file names; who takes over has another's.
+        if kind == "takeover" {
+            let key = Path::new(cluster).with_file_name("another.key");
+            if !key.exists() {
+                keys::save(&key, &keys::generate().unwrap()).unwrap();
+            }
+            command.arg("--key").arg(key);
+        } else if !joins(kind) {
             command.arg("--key").arg(key_of_attacker(Path::new(cluster)));
         }
         Self { kind, process: Running(spawn(&mut command)) }

@@ -70,6 +70,30 @@ fn a_row_that_was_altered_is_named_and_repaired() {
     }
 }
 
+/// As with an order, and after all that its log had.
+#[test]
+fn a_replica_that_starts_with_an_intruder_has_a_row_altered() {
+    let scratch = Scratch::new();
+    let mut cluster = Cluster::start(&scratch, "net", &["--protocol", "pbft"]);
+    cluster.sql("create table accounts(id integer primary key, owner text, balance int)");
+    cluster.sql("insert into accounts values (1, 'ada', 100), (2, 'bob', 50)");
+    cluster.settle();
+    cluster.kill(2);
+    cluster.restart_with(2, &["--lie", "intruder"]);
+    for _ in 0..5 {
+        assert_eq!(cluster.sql("select balance from accounts order by id"), rows(&[&["100"], &["50"]]));
+    }
+    cluster.order(2, "honest");
+    let mut last = Value::Null;
+    wait_until("the repair", || {
+        let (code, found) = diff(&cluster);
+        last = found;
+        code == Some(4) && last["records"] != json!([])
+    });
+    let difference = &last["records"][0]["differences"][0];
+    assert_eq!((&difference["mine"], &difference["agreed"]), (&json!("1000100"), &json!("100")), "{last}");
+}
+
 #[test]
 fn the_demo_names_the_altered_row() {
     let script = "create table t(id integer primary key, a text, b int);\n\

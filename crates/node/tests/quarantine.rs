@@ -27,7 +27,7 @@ fn flood(mut hub: Hub, ports: Vec<SocketAddr>, stop: Arc<AtomicBool>) -> std::th
         let mut sent = 0;
         while !stop.load(Ordering::Relaxed) {
             for _ in 0..if hub.pending() < 1 << 20 { 1_000 } else { 0 } {
-                links.iter().for_each(|link| hub.send(*link, Lane::Usual, &vec![0xff; 200].into(), &[]));
+                links.iter().for_each(|link| _ = hub.send(*link, Lane::Usual, &vec![0xff; 200].into(), &[]));
                 sent += 1;
             }
             hub.flush();

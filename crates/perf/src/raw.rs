@@ -88,16 +88,16 @@ impl RawClient {
         self.dialers.get(usize::from(replica.0)).is_some_and(Dialer::is_up)
     }
 
-    /// Says something to one replica; it leaves with the next [`RawClient::listen`]. Nothing, if there is no link.
-    pub fn say(&mut self, to: ReplicaId, message: &Message) {
-        self.send(to, message.sealed(&self.keyring, Principal::Replica(to)));
+    /// Says something to one replica; it leaves with the next [`RawClient::listen`]. `false` if there is no link, or no
+    /// room on it: then nothing does.
+    pub fn say(&mut self, to: ReplicaId, message: &Message) -> bool {
+        self.send(to, message.sealed(&self.keyring, Principal::Replica(to)))
     }
 
     /// Sends a frame to one replica, whatever it is, like [`RawClient::say`].
-    pub fn send(&mut self, to: ReplicaId, frame: Vec<u8>) {
-        if let Some(link) = self.dialers.get(to.0 as usize).and_then(Dialer::link) {
-            self.hub.send(link, Lane::Usual, &frame.into(), &[]);
-        }
+    pub fn send(&mut self, to: ReplicaId, frame: Vec<u8>) -> bool {
+        let link = self.dialers.get(to.0 as usize).and_then(Dialer::link);
+        link.is_some_and(|link| self.hub.send(link, Lane::Usual, &frame.into(), &[]))
     }
 
     /// What came within some milliseconds, or came first.

@@ -132,7 +132,7 @@ impl Story {
                 let is_missing = number % 100 * history.missing_percent % 100 < history.missing_percent;
                 let others = if is_missing { &[] } else { without };
                 let request = self.request(InstanceId(1), history.request_bytes);
-                with.iter().chain(others).for_each(|to| self.raw.say(*to, &request));
+                with.iter().chain(others).for_each(|to| _ = self.raw.say(*to, &request));
                 answers += with.len() + others.len();
             }
             self.wait("answers", |_, heard| {
@@ -164,7 +164,7 @@ impl Story {
         self.next += 1;
         let begin = Instant::now();
         let panic = self.panic(client, InstanceId(1));
-        self.told_first.iter().for_each(|to| self.raw.say(*to, &panic));
+        self.told_first.iter().for_each(|to| _ = self.raw.say(*to, &panic));
         if self.raw.cluster().part(InstanceId(2)) == Part::Backup(Order::Pbft) {
             self.until_active(InstanceId(2), weak, begin, &panic)?;
             let request = self.request(InstanceId(2), 0);
@@ -183,7 +183,7 @@ impl Story {
 
     fn say_to_all(&mut self, message: &Message) {
         let replicas: Vec<ReplicaId> = self.raw.cluster().replicas.iter().collect();
-        replicas.into_iter().for_each(|to| self.raw.say(to, message));
+        replicas.into_iter().for_each(|to| _ = self.raw.say(to, message));
     }
 
     /// Until so many replicas have said that an instance runs. A replica says so to who has panicked there; those that
@@ -210,7 +210,7 @@ impl Story {
             if active.is_empty() {
                 let all: Vec<ReplicaId> = self.raw.cluster().replicas.iter().collect();
                 let others = all.into_iter().filter(|replica| !self.told_first.contains(replica));
-                others.collect::<Vec<_>>().into_iter().for_each(|to| self.raw.say(to, panic));
+                others.collect::<Vec<_>>().into_iter().for_each(|to| _ = self.raw.say(to, panic));
             }
             active.extend(heard);
             if active.len() >= self.raw.cluster().replicas.weak() {

@@ -110,10 +110,17 @@ impl Arguments {
         self.layers.then_some(GroupOptions { n, f, adversary, coin: self.coin, seed })
     }
 
-    /// The same about another service.
-    #[must_use]
-    pub fn serving(self, service: ServiceKind) -> Self {
-        Self { service, ..self }
+    /// The same about somebody else's service.
+    ///
+    /// # Errors
+    /// The option that is about another one, or about none.
+    pub(crate) fn serving(self, service: ServiceKind) -> Result<Self, &'static str> {
+        match (self.saved, self.layers, self.service == ServiceKind::default()) {
+            (true, ..) => Err("--saved: the saved seeds are about the services that ship"),
+            (_, true, _) => Err("--layers: layers alone have no service"),
+            (.., false) => Err("--service: this is about one of your own"),
+            (false, false, true) => Ok(Self { service, ..self }),
+        }
     }
 
     /// A run with these arguments, but for its adversary and its seed.

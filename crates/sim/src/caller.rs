@@ -59,6 +59,8 @@ pub struct Caller {
     clock: Clock,
     plan: Plan,
     service: ServiceKind,
+    /// With it the number of a call draws what a service of somebody else's is asked for: something else in each run.
+    salt: u64,
     rng: Rng,
     timers: BTreeMap<ClientTimer, u64>,
     settings: u64,
@@ -112,6 +114,7 @@ impl Caller {
         let left = plan.requests;
         let stranger = matches!(keyring.me(), Principal::Key(_)).then(Stranger::default);
         let reporter = Reporter::new(machine.cluster(), machine.id());
+        let salt = rng.clone().next();
         Self {
             process,
             keyring,
@@ -120,6 +123,7 @@ impl Caller {
             clock,
             plan,
             service,
+            salt,
             rng,
             timers: BTreeMap::new(),
             settings: 0,

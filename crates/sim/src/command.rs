@@ -54,6 +54,14 @@ impl Arguments {
             eprintln!("error: {unfit}");
             return ExitCode::from(2);
         }
+        let idle = |choice: &Choice| match choice {
+            Choice::Only(adversary) if !self.layers => adversary.is_idle_in(self.protocol),
+            _ => None,
+        };
+        if let Some(why) = choices.iter().find_map(idle) {
+            eprintln!("error: {why}");
+            return ExitCode::from(2);
+        }
         if self.layers {
             return group::run_all(&self, &choices, &interruption());
         }

@@ -211,12 +211,12 @@ fn number(value: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// The operation's bytes; `number` is that of the call.
-pub fn encode(service: ServiceKind, key: Key, action: Action, number: u64) -> Bytes {
+/// The operation's bytes; `drawn` decides what a service of somebody else's is asked for besides.
+pub fn encode(service: ServiceKind, key: Key, action: Action, drawn: u64) -> Bytes {
     match service {
         ServiceKind::Kv => kv_operation(key, action).into(),
         ServiceKind::Sql => registers::encode(key, action),
-        ServiceKind::Own(author) => own::with_operation(&author, number, &kv_operation(key, action)),
+        ServiceKind::Own(author) => own::with_operation(&author, drawn, &kv_operation(key, action)),
     }
 }
 

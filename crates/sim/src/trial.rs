@@ -149,13 +149,40 @@ impl Author {
 pub(crate) fn execute(service: &mut dyn Checked, operation: &[u8], agreed: &Agreed) -> Result<Bytes, String> {
     let asked = service.query(operation, &agreed.asker);
     let reply = service.execute(operation, agreed);
-    if let Ok(asked) = asked
-        && asked != reply
-    {
-        return Err(format!("a query for {operation:?} answers {asked:?}, and `execute` {reply:?}"));
+    judge(operation, asked, &reply)?;
+    service.invariant().map(|()| reply)
+}
+
+/// The same of several at once, up to the first for which there was no more room. Of the first one it is known what a
+/// query says.
+///
+/// # Errors
+/// As [`execute`], or if there are more results than operations, or none.
+pub(crate) fn execute_many(service: &mut dyn Checked, operations: &[Operation]) -> Result<Vec<Bytes>, String> {
+    let Some(Operation { bytes: first, agreed }) = operations.first() else { return Ok(Vec::new()) };
+    let asked = service.query(first, &agreed.asker);
+    let replies = service.execute_many(operations);
+    if !(1..=operations.len()).contains(&replies.len()) {
+        return Err(format!("`execute_many` of {} operations gives {} results", operations.len(), replies.len()));
     }
+    judge(first, asked, &replies[0])?;
+    replies.iter().try_for_each(is_short)?;
+    service.invariant().map(|()| replies)
+}
+
+/// Whether a reply is what a query said just before, if it said anything.
+fn judge(operation: &[u8], asked: Result<Bytes, NotReadOnly>, reply: &Bytes) -> Result<(), String> {
+    match asked {
+        Ok(asked) if asked != reply => {
+            Err(format!("a query for {operation:?} answers {asked:?}, and `execute` {reply:?}"))
+        }
+        _ => is_short(reply),
+    }
+}
+
+fn is_short(reply: &Bytes) -> Result<(), String> {
     if reply.len() > OPERATION_BYTES_MAX {
         return Err(format!("a reply of {} bytes is more than the simulator takes", reply.len()));
     }
-    service.invariant().map(|()| reply)
+    Ok(())
 }

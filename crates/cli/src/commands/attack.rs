@@ -43,8 +43,6 @@ use std::time::{Duration, Instant};
 const SESSIONS: usize = 64;
 /// Attacks after which a simulated client draws anew how it lies.
 const TURNS_OF_A_MIND: u64 = 128;
-/// Which replica a simulated client takes for a liar, if it has to be in league with one.
-const IN_LEAGUE: ReplicaId = ReplicaId(0);
 /// The pause between two attacks.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -93,6 +91,10 @@ pub(crate) struct Arguments {
     /// From how many threads a connect-flood comes
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
+    /// The replica that a client is in league with who gives something to one only, as withhold-body does; have it lie
+    /// alike (`bezant replica --lie`), or it gives that to the others
+    #[arg(long, value_name = "REPLICA", default_value_t = 0)]
+    league: u8,
     /// How long
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: u64,
@@ -129,6 +131,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         Requests::Simulated(adversary) => Some(adversary),
         Requests::PartialMacs | Requests::Signed => None,
     };
+    if usize::from(arguments.league) >= config.replicas.len() {
+        let last = config.replicas.len() - 1;
+        return Err(Failure::usage(format!("--league {}: the replicas are 0 to {last}.", arguments.league)));
+    }
+    if let Some(why) = adversary.and_then(|adversary| adversary.is_idle_in(config.protocol)) {
+        eprintln!("bezant: {why}. What it says is dropped, and costs replicas no more than that.");
+    }
     let operations = Operations::of(&arguments.operation, adversary, &config.limits)?;
     let key = arguments.key.clone().unwrap_or_else(|| arguments.cluster.with_file_name("client.key"));
     let (attacks, instance) = match requests {
@@ -138,7 +147,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
             (joiner.attacks(), joiner.instance())
         }
         _ => {
-            let mut attacker = Attacker::new(&config, &key, requests, operations)?;
+            let league = ReplicaId(arguments.league);
+            let mut attacker = Attacker::new(&config, &key, requests, operations, league)?;
             attacker.go_on(is_over)?;
             (attacker.attacks, attacker.instance)
         }
@@ -193,6 +203,9 @@ fn who_joins(
     }
     let options = match key {
         Some(key) => files::client_options(config, key, 1, 1)?,
+        None if adversary == Adversary::Takeover => {
+            return Err(Failure::usage(format!("{adversary} speaks with another's key: name its file with --key.")));
+        }
         None => ClientOptions::of_stranger(config, keys::generate().map_err(failed)?),
     };
     if options.identity.is_some() {
@@ -210,6 +223,8 @@ struct Attacker {
     attacks: u64,
     requests: Requests,
     operations: Operations,
+    /// The replica that it may give something to, and to no other.
+    league: ReplicaId,
     /// How often it has acted.
     turns: u64,
     /// What draws its lies, and who tells them now, if that is simulated.
@@ -223,11 +238,17 @@ fn failed(error: io::Error) -> Failure {
 }
 
 impl Attacker {
-    fn new(config: &ClusterConfig, key: &Path, requests: Requests, operations: Operations) -> Result<Self> {
+    fn new(
+        config: &ClusterConfig,
+        key: &Path,
+        requests: Requests,
+        operations: Operations,
+        league: ReplicaId,
+    ) -> Result<Self> {
         let options = files::client_options(config, key, 1, SESSIONS)?;
         let raw = RawClient::new(&options).map_err(failed)?;
         let rng = Rng::stream(raw.now().0, "attack");
-        Ok(Self { raw, instance: InstanceId(1), attacks: 0, requests, operations, turns: 0, rng, mind: None })
+        Ok(Self { raw, instance: InstanceId(1), attacks: 0, requests, operations, league, turns: 0, rng, mind: None })
     }
 
     fn go_on(&mut self, is_over: impl Fn() -> bool) -> Result {
@@ -270,29 +291,25 @@ impl Attacker {
                 request.authentication.tags = tags.map(spoilt).collect();
             }
         }
-        self.attacks += 1;
         let panic = SwitchMessage::Panic(Panic { client, timestamp });
         let panic = Message::Switch(Switch { instance: self.instance, message: panic });
         let replicas: Vec<ReplicaId> = cluster.replicas.iter().collect();
-        for to in replicas {
-            self.raw.say(to, &Message::Request(request.clone()));
-            self.raw.say(to, &panic);
-        }
+        let request = Message::Request(request);
+        let heard = replicas.into_iter().filter(|to| self.raw.say(*to, &request) & self.raw.say(*to, &panic)).count();
+        self.attacks += u64::from(heard > 0);
     }
 
     /// Does with a request what a client of the simulator would.
     fn lie(&mut self, adversary: Adversary, request: &Request) {
         if self.turns % TURNS_OF_A_MIND == 1 {
-            self.mind = ClientMind::new(adversary, &mut self.rng, &BTreeSet::from([IN_LEAGUE]));
+            self.mind = ClientMind::new(adversary, &mut self.rng, &BTreeSet::from([self.league]));
         }
         let Some(mind) = &mut self.mind else { return };
         // What whoever is in league has not got either, nobody withholds.
-        if adversary == Adversary::WithholdBody && !self.raw.reaches(IN_LEAGUE) {
+        if adversary == Adversary::WithholdBody && !self.raw.reaches(self.league) {
             return;
         }
-        let before = mind.acts;
         let all: Vec<_> = self.raw.cluster().replicas.iter().collect();
-        lie(&mut self.raw, mind, &mut self.rng, &all, request);
-        self.attacks += mind.acts - before;
+        self.attacks += lie(&mut self.raw, mind, &mut self.rng, &all, request);
     }
 }

@@ -21,7 +21,8 @@ use std::thread;
 /// Runs the replica whose node.toml is in DIR, until SIGTERM or Ctrl-C, and then ends in order. Log lines go to
 /// standard error; BEZANT_LOG=debug shows more of them.
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  bezant replica --dir net/replica-0")]
+#[command(after_help = "Examples:\n  bezant replica --dir net/replica-0\n  \
+    bezant replica --dir net/replica-3 --lie processing-delay")]
 pub(crate) struct Arguments {
     /// The replica's folder, as `bezant testnet` writes it
     #[arg(long, value_name = "DIR")]
@@ -54,7 +55,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     }
     quit::on_request(move || _ = leave.send(()))?;
 
-    let lying = Arc::clone(&orders.lying);
+    let Orders { lying, alter } = orders.clone();
     let can_lie = arguments.obey_input || arguments.lie.is_some();
     let orders = can_lie.then_some(orders);
     let running = match Served::of(&home)? {
@@ -63,6 +64,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         Served::Null => start(&home, Null::default(), orders),
         Served::Counter => start(&home, Counter::default(), orders),
     }?;
+    // Not before: what the log says was in the state when he came.
+    alter.store(arguments.lie == Some(Lie::Intruder), Ordering::Relaxed);
     running.until(&left)?;
     match (arguments.lie, lying.lies()) {
         (Some(lie), 0) => Err(Failure::failed(format!("the lie {} was never told.", lie.name()))),

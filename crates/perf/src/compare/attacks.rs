@@ -13,6 +13,9 @@ const SETTLES: Duration = Duration::from_secs(1);
 const GRACE: Duration = Duration::from_secs(5);
 /// How long a cluster may adapt to a primary that lies: Aardvark judges it after some seconds, and may do so twice.
 const ADAPTS_TO_PRIMARY: Duration = Duration::from_secs(8);
+/// How long a composition may adapt to a client whose panics end each fast instance: each Backup is twice as long as
+/// the one before it, and the fourth comes only after some six seconds.
+const ADAPTS_TO_PANICS: Duration = Duration::from_secs(15);
 /// How long without an answer is one second without an answer.
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -45,9 +48,10 @@ pub struct Spans {
 impl Attacks {
     /// One of them over time, with so many clients, and so long a measurement before it and at its end.
     pub fn course(&self, attack: Fault, clients: usize, measured: Duration) -> Course {
-        let adapts = match attack.culprit() {
-            Culprit::First => ADAPTS_TO_PRIMARY,
-            Culprit::Machine | Culprit::Client | Culprit::Last => GRACE,
+        let adapts = match (attack, attack.culprit()) {
+            (_, Culprit::First) => ADAPTS_TO_PRIMARY,
+            (Fault::PartialMacs | Fault::PanicStorm, _) => ADAPTS_TO_PANICS,
+            (_, Culprit::Machine | Culprit::Client | Culprit::Last) => GRACE,
         };
         let [settles, adapts] = [SETTLES, adapts].map(|time| time.mul_f64(self.scale) + measured);
         let event = Event::Outage { fault: attack, clients, before: settles, down: adapts, after: Duration::ZERO };
@@ -276,9 +280,9 @@ mod tests {
     }
 
     #[test]
-    fn a_liar_that_is_primary_has_longer_to_be_left() {
+    fn a_liar_that_is_primary_has_longer_to_be_left_and_backups_have_longer_to_grow() {
         let attacks = Attacks {
-            attacks: vec![Fault::ProcessingDelay, Fault::ClientFlood],
+            attacks: vec![Fault::ProcessingDelay, Fault::PartialMacs, Fault::ClientFlood],
             f: 1,
             clients: vec![1],
             request_bytes: 8,
@@ -289,7 +293,8 @@ mod tests {
             Event::Outage { before, down, .. } => [before, down].map(|time| time.as_millis()),
             Event::Bursts(_) => unreachable!("an attack is an outage"),
         };
-        assert_eq!([lasts(Fault::ProcessingDelay), lasts(Fault::ClientFlood)], [[1_500, 5_000], [1_500, 3_500]]);
+        let all: Vec<_> = attacks.attacks.iter().map(|attack| lasts(*attack)).collect();
+        assert_eq!(all, [[1_500, 5_000], [1_500, 8_500], [1_500, 3_500]]);
         assert_eq!(attacks.spans(SPANS.measured).grace, Duration::from_millis(2_500));
     }
 }

@@ -33,7 +33,7 @@ pub enum Fault {
     SlowByEpsilon,
     /// The first replica proposes different batches to different replicas.
     Equivocate,
-    /// A client gives the bodies of big requests to a liar only.
+    /// A client gives the bodies of big requests to the first replica only, which keeps them back.
     WithholdBody,
     /// A client joins with cookies that prove nothing.
     JoinFlood,
@@ -120,7 +120,7 @@ impl Fault {
             Self::PanicStorm => "a client panics whenever it speaks",
             Self::SlowByEpsilon => "replica 0 is slower and slower, until the others lose patience",
             Self::Equivocate => "replica 0 proposes different batches to different replicas",
-            Self::WithholdBody => "a client gives the bodies of big requests to a liar only",
+            Self::WithholdBody => "a client gives the bodies of big requests to replica 0 only, which keeps them back",
             Self::JoinFlood => "a client joins with cookies that prove nothing",
             Self::FeedbackLies => "a client announces what it never asks for",
             Self::LowLoadForgery => "the last replica stops instances without reason",

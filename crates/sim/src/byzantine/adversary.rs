@@ -255,6 +255,22 @@ impl Adversary {
         matches!(self.needs(), Needs::Strangers)
     }
 
+    /// Why nobody listens to its lies in a composition, as a sentence without a full stop; `None` if somebody does.
+    pub fn is_idle_in(self, protocol: Protocol) -> Option<String> {
+        let needed = match self.needs() {
+            needs if needs.are_met_by(protocol) => return None,
+            Needs::Nothing => return None,
+            Needs::Instances => "instances that end, and others after them".to_owned(),
+            Needs::OneOf(parts) => {
+                let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
+                format!("one of these parts: {}", parts.join(", "))
+            }
+            Needs::Strangers => "clients that may join".to_owned(),
+            Needs::Robust => "instances that are measured by robust Backups".to_owned(),
+        };
+        Some(format!("{self} needs {needed}, and {protocol} has none"))
+    }
+
     /// All that come into play against a composition.
     pub fn against(protocol: Protocol) -> Vec<Self> {
         Self::ALL.iter().copied().filter(|adversary| adversary.needs().are_met_by(protocol)).collect()

@@ -372,13 +372,8 @@ pub fn signed(message: &Message, keyring: &Keyring) -> Message {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bezant_core::auth::paper::Paper;
-    use bezant_core::auth::{PublicKeys, SecretKey, Suite};
-    use bezant_core::cluster::{Cluster, Limits};
-    use bezant_core::ids::ReplicaId;
+    use crate::byzantine::tests::keyring;
     use std::collections::BTreeSet;
-
-    static SUITE: Paper = Paper;
 
     /// Each message of the golden bytes: what is on the wire is on that page, a test of the core says.
     fn golden() -> Vec<(String, Message)> {
@@ -397,13 +392,6 @@ mod tests {
         }
         let decode = |bytes: Vec<u8>| Message::from_bytes(bytes.into()).expect("golden");
         messages.into_iter().map(|(name, bytes)| (name, decode(bytes))).collect()
-    }
-
-    fn keyring() -> Keyring {
-        let cluster = Cluster::new([7; 16], 4, 1, Default::default(), Limits::default()).expect("4 = 3 + 1");
-        let secret = |number| SecretKey([number; 32]);
-        let keys = PublicKeys { replicas: (0..4).map(|n| SUITE.public(&secret(n))).collect(), ..Default::default() };
-        Keyring::new(&SUITE, &cluster, Principal::Replica(ReplicaId(0)), secret(0), keys).expect("its own")
     }
 
     /// The tags of the wire's page, so that a new kind of message without an example is noticed.

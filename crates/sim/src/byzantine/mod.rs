@@ -60,6 +60,8 @@ mod split_order;
 mod spoilt_macs;
 mod takeover;
 mod tamper;
+#[cfg(test)]
+mod tests;
 mod twins;
 mod two_faced;
 mod unasked_bodies;

@@ -25,7 +25,7 @@ pub(super) fn behaviour(adversary: Adversary, rng: &mut Rng) -> Option<Box<dyn B
         Adversary::WithholdBody => Box::new(withhold_body::WithholdBody),
         Adversary::ViewChangeLiar => Box::new(view_change_liar::ViewChangeLiar::new(rng)),
         Adversary::Replay => Box::new(replay::Replay::default()),
-        Adversary::ReplicaFlood => Box::new(replica_flood::ReplicaFlood),
+        Adversary::ReplicaFlood => Box::new(replica_flood::ReplicaFlood::default()),
         Adversary::Exclude => Box::new(exclude::Exclude::default()),
         Adversary::SkewedTime => Box::new(skewed_time::SkewedTime::new(rng)),
         Adversary::Mutate => Box::new(mutate::Mutate::new(rng)),

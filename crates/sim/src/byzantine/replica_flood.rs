@@ -4,7 +4,7 @@ use super::{Behaviour, Liar};
 use bezant_core::batch::Batch;
 use bezant_core::checkpoint::Checkpoint;
 use bezant_core::digest::{Digest, Domain};
-use bezant_core::ids::{InstanceId, Sequence, View};
+use bezant_core::ids::{InstanceId, Principal, Sequence, View};
 use bezant_core::protocols::pbft::{Ordering, PbftMessage, Position, PrePrepare, Status, ViewChange, Vote};
 use bezant_core::registry::{Incoming, Message};
 use std::sync::Arc;
@@ -12,10 +12,14 @@ use std::sync::Arc;
 /// Messages to each replica at each tick.
 const BURST: usize = 6;
 
-#[derive(Debug)]
-pub(super) struct ReplicaFlood;
+#[derive(Debug, Default)]
+pub(super) struct ReplicaFlood {
+    /// The one that its own machine speaks of: of those before it nobody listens to anything.
+    latest: InstanceId,
+}
 
-fn invent(liar: &mut Liar<'_>) -> PbftMessage {
+/// Something about this instance.
+fn invent(liar: &mut Liar<'_>, instance: InstanceId) -> PbftMessage {
     let far = *liar.rng.pick(&[1, 2, 7, 100, 1 << 20, 1 << 40, u64::MAX - 1]);
     let view = View(liar.rng.below(far));
     let sequence = Sequence(liar.rng.below(far));
@@ -41,7 +45,7 @@ fn invent(liar: &mut Liar<'_>) -> PbftMessage {
             })
         }
         7 => {
-            let value = Checkpoint { instance: InstanceId(1), sequence, ruled: Sequence(0), root: digest };
+            let value = Checkpoint { instance, sequence, ruled: Sequence(0), root: digest };
             let stable = bezant_core::auth::Claimed::certified(value, Vec::new());
             let change = ViewChange { view, stable, prepared: Vec::new(), pre_prepared: Vec::new() };
             PbftMessage::ViewChange(Box::new(liar.keyring.sign(change).into()))
@@ -51,6 +55,11 @@ fn invent(liar: &mut Liar<'_>) -> PbftMessage {
 }
 
 impl Behaviour for ReplicaFlood {
+    fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
+        self.latest = self.latest.max(message.instance().unwrap_or_default());
+        liar.say(to, message);
+    }
+
     fn receive(&mut self, liar: &mut Liar<'_>, incoming: &Incoming) -> bool {
         // Answers every vote with one for the next positions.
         if let Message::Ordering(Ordering { instance, message: PbftMessage::Prepare(vote) }) = &*incoming.message {
@@ -61,17 +70,17 @@ impl Behaviour for ReplicaFlood {
     }
 
     fn tick(&mut self, liar: &mut Liar<'_>) {
+        let latest = self.latest.max(InstanceId(1));
         for to in liar.others() {
             for _ in 0..BURST {
-                let message = invent(liar);
-                let instance = InstanceId(1 + liar.rng.below(50) / 49);
+                let message = invent(liar, latest);
+                let instance = InstanceId(latest.0 + liar.rng.below(50) / 49);
                 liar.order(to, instance, message);
             }
             if liar.rng.per_mille(200) {
                 let sequence = Sequence(liar.rng.below(1000) * liar.cluster.limits.checkpoint_interval);
                 let root = Digest::of(Domain::Trace, &sequence.0.to_le_bytes());
-                let signed =
-                    liar.keyring.sign(Checkpoint { instance: InstanceId(1), sequence, ruled: Sequence(0), root });
+                let signed = liar.keyring.sign(Checkpoint { instance: latest, sequence, ruled: Sequence(0), root });
                 liar.say(to, &Message::Checkpoint(Box::new(signed.into())));
             }
         }

@@ -3,7 +3,7 @@
 //! where all order and none is waited for, it holds back all that it says, for a time-out in the end.
 
 use super::{Behaviour, Liar};
-use bezant_core::ids::Principal;
+use bezant_core::ids::{InstanceId, Principal};
 use bezant_core::protocols::pbft::{Ordering, PbftMessage};
 use bezant_core::registry::Message;
 use bezant_core::switching::{Switch, SwitchMessage};
@@ -15,6 +15,9 @@ const STEPS: u64 = 10_000;
 pub(super) struct SlowByEpsilon {
     /// How long it holds back an order, in microseconds.
     delay: u64,
+    /// Where it has ordered since the others lost patience: they lose it once, whoever is told of it and however often,
+    /// and what becomes of another's turn is not its doing.
+    orders_in: Option<InstanceId>,
 }
 
 /// Whether its own machine leaves a view or an instance, for which the liar takes the blame.
@@ -39,14 +42,21 @@ const fn orders(message: &Message) -> bool {
 
 impl Behaviour for SlowByEpsilon {
     fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
-        if leaves(message) {
+        let (is_order, instance) = (orders(message), message.instance());
+        if leaves(message) && self.orders_in.is_some() && self.orders_in == instance {
             self.delay /= 2;
+            self.orders_in = None;
         }
-        let delay = if orders(message) { self.delay } else { 0 };
-        liar.say_later(delay, to, message);
+        if is_order {
+            self.orders_in = instance;
+        }
+        liar.say_later(if is_order { self.delay } else { 0 }, to, message);
     }
 
     fn tick(&mut self, liar: &mut Liar<'_>) {
+        if self.orders_in.is_none() {
+            return;
+        }
         let timeout = liar.cluster.limits.view_timeout.0;
         self.delay = (self.delay + self.delay / 20 + timeout / STEPS).min(timeout);
     }

@@ -57,7 +57,7 @@ impl Caller {
     }
 
     fn operation(&self, number: u64, call: Call) -> Bytes {
-        store::encode(self.service, call.key, call.action, number)
+        store::encode(self.service, call.key, call.action, self.salt ^ number)
     }
 
     /// What is open, as the client is asked for it.

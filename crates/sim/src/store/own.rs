@@ -2,14 +2,16 @@
 
 use super::pages::DISSENT_PAGE;
 use crate::rng::Rng;
-use crate::trial::{Author, Checked, execute};
+use crate::trial::{Author, Checked, execute, execute_many};
 use bezant_core::digest::Digest;
-use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, PageNumber, Proposal, Service};
+use bezant_core::service::{Agreed, Asker, BadState, NotReadOnly, Operation, PageNumber, Proposal, Service};
 use bezant_core::services::kv::{BUCKETS, Kv};
 use bytes::Bytes;
 
 /// The first page of the key-value store; those before are the author's.
 const KV: PageNumber = DISSENT_PAGE - BUCKETS;
+/// The longest run that the author's service is given: there is room for all results, with what the store says.
+const RUN_MAX: usize = 64;
 
 /// Both.
 #[derive(Debug)]
@@ -30,9 +32,9 @@ pub(super) fn parted(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(u32::from_le_bytes(*length) as usize)
 }
 
-/// An operation for the key-value store with the author's of this number.
-pub(super) fn with_operation(author: &Author, number: u64, kv: &[u8]) -> Bytes {
-    joined(kv, &author.draw(&mut Rng::stream(number, "own operation")))
+/// An operation for the key-value store with the author's that this seed draws.
+pub(super) fn with_operation(author: &Author, seed: u64, kv: &[u8]) -> Bytes {
+    joined(kv, &author.draw(&mut Rng::stream(seed, "own operation")))
 }
 
 impl Own {
@@ -48,6 +50,27 @@ impl Service for Own {
         joined(&self.kv.execute(kv, agreed), &own)
     }
 
+    fn execute_many(&mut self, operations: &[Operation]) -> Vec<Bytes> {
+        let own = |Operation { bytes, agreed }: &Operation| {
+            let (_, own) = parted(bytes)?;
+            Some(Operation { bytes: bytes.slice_ref(own), agreed: *agreed })
+        };
+        let own: Vec<Operation> = operations.iter().filter_map(own).collect();
+        let replies = execute_many(&mut *self.own, &own).unwrap_or_else(|what| panic!("the service: {what}"));
+        let mut replies = replies.into_iter();
+        let both = |Operation { bytes, agreed }: &Operation| {
+            let Some((kv, _)) = parted(bytes) else { return Some(Bytes::new()) };
+            // Where there was no room for one more, neither executes it.
+            let own = replies.next()?;
+            Some(joined(&self.kv.execute(kv, agreed), &own))
+        };
+        operations.iter().map_while(both).collect()
+    }
+
+    fn run_max(&self) -> usize {
+        self.own.run_max().min(RUN_MAX)
+    }
+
     fn take_written(&mut self) -> Digest {
         let own = self.own.take_written();
         let kv = self.kv.take_written();
@@ -59,6 +82,12 @@ impl Service for Own {
         let kv = self.kv.query(kv, asker)?;
         // The workload asks such questions only as can be answered; what was drawn for the author is any operation.
         Ok(joined(&kv, &self.own.query(own, asker).unwrap_or_default()))
+    }
+
+    fn ordered_query(&mut self, operation: &[u8], agreed: &Agreed) -> Result<Bytes, NotReadOnly> {
+        let (kv, own) = parted(operation).ok_or(NotReadOnly)?;
+        let kv = self.kv.ordered_query(kv, agreed)?;
+        Ok(joined(&kv, &self.own.ordered_query(own, agreed).unwrap_or_default()))
     }
 
     fn validate(&self, proposal: &Proposal, operation: &[u8]) -> bool {

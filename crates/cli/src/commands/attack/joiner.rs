@@ -43,6 +43,8 @@ pub(super) struct Joiner {
     rng: Rng,
     mind: ClientMind,
     operations: Operations,
+    /// What it did.
+    attacks: u64,
     /// The latest instance in which anything ended.
     instance: InstanceId,
 }
@@ -54,12 +56,12 @@ impl Joiner {
         let mut rng = Rng::stream(raw.now().0, "joiner");
         let mind = ClientMind::new(adversary, &mut rng, &BTreeSet::new())?;
         let (timers, place, instance) = (BTreeMap::new(), Place::Outside(Instant(0)), InstanceId(1));
-        Some(Self { raw, machine, timers, place, rng, mind, operations, instance })
+        Some(Self { raw, machine, timers, place, rng, mind, operations, attacks: 0, instance })
     }
 
     /// What it did.
     pub(super) const fn attacks(&self) -> u64 {
-        self.mind.acts
+        self.attacks
     }
 
     /// The latest instance that it has seen.
@@ -155,8 +157,8 @@ impl Joiner {
             Destination::Client(_) | Destination::Key(_) => Vec::new(),
         };
         let Message::Request(request) = message else {
-            return receivers.into_iter().for_each(|to| self.raw.say(to, message));
+            return receivers.into_iter().for_each(|to| _ = self.raw.say(to, message));
         };
-        lie(&mut self.raw, &mut self.mind, &mut self.rng, &receivers, request);
+        self.attacks += lie(&mut self.raw, &mut self.mind, &mut self.rng, &receivers, request);
     }
 }

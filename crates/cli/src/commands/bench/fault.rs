@@ -13,8 +13,8 @@ use std::path::Path;
 pub(super) enum Wrong {
     /// The last replica's machine or links.
     Machine(Fault, u8),
-    /// A client.
-    Client(Attack),
+    /// A client, and the replica that is in league with it, if one is.
+    Client(Attack, Option<u8>),
     /// A replica.
     Replica(u8, Lie),
 }
@@ -42,7 +42,13 @@ impl Bench {
             Fault::Kill => self.running.with(|cluster| cluster.kill(last))?,
             Fault::Cut => self.running.laboratory.cut(last, true)?,
             Fault::Slow => self.running.laboratory.slow(last, true)?,
-            client => return Ok(Wrong::Client(self.attack(value(client.name()), file, None)?)),
+            client => {
+                let accomplice = (client == Fault::WithholdBody).then_some(LIAR);
+                if let Some(replica) = accomplice {
+                    self.running.with(|cluster| cluster.have_lie(replica, value(client.name())))?;
+                }
+                return Ok(Wrong::Client(self.attack(value(client.name()), file, None)?, accomplice));
+            }
         }
         Ok(Wrong::Machine(fault, last))
     }
@@ -53,7 +59,12 @@ impl Bench {
     /// It was an attack that did nothing, or cannot be ended.
     pub(super) fn end(&self, wrong: Wrong) -> Result {
         let (fault, replica) = match wrong {
-            Wrong::Client(attack) => return attack.end().map(drop),
+            Wrong::Client(attack, accomplice) => {
+                attack.end()?;
+                // Whether it was asked for a body is the others' affair.
+                let honest = |replica| self.running.with(|cluster| cluster.have_honest(replica)).map(drop);
+                return accomplice.map_or(Ok(()), honest);
+            }
             Wrong::Replica(replica, lie) => {
                 return self.running.with(|cluster| attacker::end_lie(cluster, replica, lie)).map(drop);
             }
@@ -84,7 +95,7 @@ mod tests {
                 (Kind::from_str(fault.name(), false).is_ok(), Lie::from_str(fault.name(), false).is_ok());
             match fault.culprit() {
                 Culprit::Machine => assert_eq!(liar(fault, 4), None, "{fault:?}"),
-                Culprit::Client => assert!(is_client, "{fault:?}"),
+                Culprit::Client => assert!(is_client && (is_replica || fault != Fault::WithholdBody), "{fault:?}"),
                 Culprit::First => assert!(is_replica && liar(fault, 4) == Some(0), "{fault:?}"),
                 Culprit::Last => assert!(is_replica && liar(fault, 4) == Some(3), "{fault:?}"),
             }

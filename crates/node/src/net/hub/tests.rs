@@ -341,7 +341,7 @@ fn frames_that_cost_much_end_a_pass() {
         link
     });
     for (hub, link, frames) in [(&mut flood, first, 500), (&mut modest, second, 1)] {
-        (0..frames).for_each(|_| hub.send(link, Lane::Usual, &b"request".to_vec().into(), &[]));
+        (0..frames).for_each(|_| _ = hub.send(link, Lane::Usual, &b"request".to_vec().into(), &[]));
         hub.flush();
     }
     std::thread::sleep(Duration::from_millis(200));
@@ -381,7 +381,7 @@ fn a_replica_comes_back_while_clients_take_all_the_time() {
     let mut busy = client(ONE, Channel::Plain);
     let links: Vec<LinkId> = (0..BUSY).map(|first| linked(&mut server, &mut busy, clients, who(ONE, first))).collect();
     for _ in 0..40 {
-        links.iter().for_each(|link| busy.send(*link, Lane::Usual, &b"request".to_vec().into(), &[]));
+        links.iter().for_each(|link| _ = busy.send(*link, Lane::Usual, &b"request".to_vec().into(), &[]));
     }
     busy.flush();
     std::thread::sleep(Duration::from_millis(200));

@@ -8,12 +8,12 @@ use super::{Hub, class, link_in};
 use bezant_core::wire::Rope;
 
 impl Hub {
-    /// Queues one frame made of `body` and `tail`. It leaves with [`Hub::flush`], or when the link is up. A frame for a
-    /// link that is gone or full is dropped and counted.
-    pub fn send(&mut self, id: LinkId, lane: Lane, body: &Rope, tail: &[u8]) {
-        let Some(Some(link)) = self.links.get_mut(id.index as usize) else { return };
+    /// Queues one frame made of `body` and `tail`, and says whether it did. It leaves with [`Hub::flush`], or when the
+    /// link is up. A frame for a link that is gone or full is dropped and counted.
+    pub fn send(&mut self, id: LinkId, lane: Lane, body: &Rope, tail: &[u8]) -> bool {
+        let Some(Some(link)) = self.links.get_mut(id.index as usize) else { return false };
         if link.generation != id.generation {
-            return;
+            return false;
         }
         let client = matches!(link.state, State::Up(peer) if peer.is_client());
         let full = link.pending() > if client { CLIENT_QUEUE_BYTES_MAX } else { REPLICA_QUEUE_BYTES_MAX };
@@ -42,6 +42,7 @@ impl Hub {
                 self.close(id.index, CloseReason::NeverReads);
             }
         }
+        queued
     }
 
     /// Whether a link has not sent what it was given before this pass.

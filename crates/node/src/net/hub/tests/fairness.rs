@@ -67,7 +67,7 @@ fn frames_that_are_here_already_come_when_their_link_has_rested() {
     // And nobody asks whether the other side is there.
     hub.look_at = server.look_at;
     let frames = 100;
-    (0..frames).for_each(|_| hub.send(link, Lane::Usual, &vec![1; 1_000].into(), &[]));
+    (0..frames).for_each(|_| _ = hub.send(link, Lane::Usual, &vec![1; 1_000].into(), &[]));
     let came = |events: &[Event]| events.iter().filter(|event| matches!(event, Event::Frame(..))).count();
     let begin = Instant::now();
     run(10, &mut [&mut server, &mut hub], |events| came(&events[0]) == frames);

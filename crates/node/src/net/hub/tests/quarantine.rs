@@ -160,7 +160,7 @@ fn a_client_that_nobody_knows_has_its_turn_while_others_flood() {
         }
         if modest.is_none() && server.quarantined().any(|it| it.party.is_none()) {
             let (mut hub, link) = dial(&mut server, 99);
-            (0..20).for_each(|_| hub.send(link, Lane::Usual, &b"modest".to_vec().into(), &[]));
+            (0..20).for_each(|_| _ = hub.send(link, Lane::Usual, &b"modest".to_vec().into(), &[]));
             modest = Some((hub, link));
         }
         for (hub, _) in floods.iter_mut().chain(&mut modest) {
