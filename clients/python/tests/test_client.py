@@ -151,6 +151,12 @@ class Ends(unittest.TestCase):
         with self.assertRaisesRegex(bezant.OpenError, "other.key"):
             Client(CLUSTER, key="other.key")
 
+    def test_a_zero_byte_does_not_end_a_path(self) -> None:
+        with self.assertRaisesRegex(bezant.InvalidArgument, "zero byte"):
+            Client(CLUSTER + "\0other")
+        with self.assertRaisesRegex(bezant.InvalidArgument, "zero byte"):
+            Client(CLUSTER, key="client.key\0other")
+
     def test_a_forked_process_is_told_to_open_its_own(self) -> None:
         with Client(CLUSTER) as client:
             client.get("key")

@@ -62,8 +62,8 @@ class Client:
         self._number = 0
         self._timeout = _milliseconds(timeout)
         number = ctypes.c_uint64(0)
-        path = None if key is None else os.fsencode(key)
-        _Result(c.library.bezant_open(os.fsencode(cluster), path, ctypes.byref(number))).end()
+        path = None if key is None else _path(key)
+        _Result(c.library.bezant_open(_path(cluster), path, ctypes.byref(number))).end()
         self._number = number.value
 
     def close(self) -> None:
@@ -194,6 +194,14 @@ def _milliseconds(seconds: float) -> int:
     if not 0 <= seconds <= 24 * 60 * 60:
         raise InvalidArgument("a time-out has between 0 seconds and a day")
     return int(seconds * 1000)
+
+
+def _path(given: Union[str, "os.PathLike[str]"]) -> bytes:
+    path = os.fsencode(given)
+    # The library would open what stands before it.
+    if b"\0" in path:
+        raise InvalidArgument(f"{os.fsdecode(path)!r} is no path: there is a zero byte in it")
+    return path
 
 
 def _copy(given: Buffer) -> bytes:
