@@ -43,6 +43,8 @@ pub struct Needless {
     all_honest: bool,
     /// The histories with which each instance was begun.
     begun: BTreeMap<InstanceId, BTreeSet<Digest>>,
+    /// Those that a replica has left as not worth while.
+    left: BTreeSet<InstanceId>,
     /// Who fetches a state, or did, and until when that counts.
     fetching: BTreeMap<ReplicaId, u64>,
     /// When the calls began that have not ended yet, where there is nothing but PBFT.
@@ -119,8 +121,14 @@ impl Check for Needless {
                     return Err(format!("{replica} stopped {instance} although nothing was wrong: {reason}"));
                 }
                 let agree = self.begun.get(instance).is_none_or(|histories| histories.len() <= 1);
-                let may_stop =
-                    NEEDED.contains(reason) || cluster.protocol.is_robust() && NOT_WORTH_WHILE.contains(reason);
+                let is_left = cluster.protocol.is_robust() && NOT_WORTH_WHILE.contains(reason);
+                if is_left {
+                    self.left.insert(*instance);
+                }
+                // Without all n nobody is served: whoever panics then ends it at the others.
+                let needs_all = cluster.part(*instance) == Part::RingFast;
+                let is_alone = needs_all && *reason == StopReason::Unserved && self.left.contains(instance);
+                let may_stop = NEEDED.contains(reason) || is_left || is_alone;
                 if is_ring && agree && !may_stop {
                     return Err(format!("{replica} stopped the ring {instance} although nothing was wrong: {reason}"));
                 }

@@ -60,9 +60,9 @@
 //! * A client that says that much waits which it never asks for, or never asks for what it names, makes an instance
 //!   look slow, unmeasured or unfair, as often as it likes. It could as well panic; but a ring, in which panics do
 //!   nothing, ends by a client's word only here, and only in robust compositions.
-//! * A client that says so while a Backup runs takes the lower loads out of what is known. A quarter of what a Backup
-//!   did is expected at least, however much it says: with less than a quarter as much to do as in all that was
-//!   measured, the load that there is is unmeasured, and a Backup has its turn.
+//! * A client that says so while a Backup runs takes the lower loads out of what is known. At least a quarter of what a
+//!   Backup did is expected all the same: with less than a quarter as much to do as in any that was measured, an
+//!   instance is unmeasured, and a Backup has its turn.
 //! * A client that says nothing is not missed: its requests are served like others', and not looked after.
 //! * A replica that is slow in Backups makes little be expected of others: Aardvark sees to that. It can also make a
 //!   correct replica fall behind, which then measures nothing (it counts what waited in its pool).
