@@ -52,9 +52,9 @@ const LANES: [&[&str]; 3] = [
     &["fuzz", "spec"],
 ];
 
-const STEPS: [Step; 29] = [
+const STEPS: [Step; 28] = [
     Step { name: "tools", run: |_| tools::all() },
-    Step { name: "fmt", run: |_| quiet("fmt", &["fmt", "--all", "--check"]) },
+    Step { name: "fmt", run: |_| fmt() },
     Step { name: "tidy", run: |_| tidy::check() },
     Step { name: "purity", run: |_| purity::check() },
     Step { name: "clippy", run: |_| clippy() },
@@ -69,7 +69,6 @@ const STEPS: [Step; 29] = [
     Step { name: "instructions", run: |_| instructions::check() },
     Step { name: "sql-fuzz", run: |_| seeds::sql_fuzz_of_this_commit() },
     Step { name: "spec", run: |_| spec::check() },
-    Step { name: "fuzz-test", run: fuzz_test },
     Step { name: "fuzz", run: |_| fuzz::run(FUZZ_SMOKE, None) },
     Step { name: "e2e-demo", run: |_| e2e::demo::run(&binary()) },
     Step { name: "e2e-sql", run: |_| e2e::sql::run(&binary()) },
@@ -254,6 +253,12 @@ fn quiet(log: &str, arguments: &[&str]) -> Result<String> {
     Ok(String::new())
 }
 
+/// The fuzz targets are a workspace of their own.
+fn fmt() -> Result<String> {
+    quiet("fmt", &["fmt", "--all", "--check"])?;
+    quiet("fmt", &["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"])
+}
+
 fn clippy() -> Result<String> {
     let arguments = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
     quiet("clippy", &arguments)
@@ -270,15 +275,6 @@ fn count(tally: &mut Tally, output: &str) -> Result<String> {
     let ran = tally.passed - before;
     ensure(ran > 0, || "no test ran".into())?;
     Ok(format!("{ran} passed\n{}", reports.join("\n")))
-}
-
-/// The fuzz targets are a workspace of their own, held to the same rules; what they share has tests too.
-fn fuzz_test(tally: &mut Tally) -> Result<String> {
-    let manifest = ["--manifest-path", "fuzz/Cargo.toml"];
-    quiet("fuzz-test", &[&["fmt", "--check"], &manifest[..]].concat())?;
-    let strict = ["--all-targets", "--locked", "--", "-D", "warnings"];
-    quiet("fuzz-test", &[&["clippy"], &manifest[..], &strict].concat())?;
-    test(tally, "fuzz-test", &[&manifest[..], &["--lib"]].concat())
 }
 
 fn doc() -> Result<String> {

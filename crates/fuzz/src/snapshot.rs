@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn the_input_under_seeds_is_of_this_format() {
         const SET_BOTH_RIGHT: u8 = 3;
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds/snapshot_file/whole");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/snapshot_file/whole");
         let input = [&[SET_BOTH_RIGHT][..], &example()].concat();
         if std::env::var_os("BEZANT_REWRITE").is_some() {
             std::fs::write(&path, &input).unwrap();
