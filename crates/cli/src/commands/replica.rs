@@ -65,7 +65,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
         Served::Counter => start(&home, Counter::default(), orders),
     }?;
     // Not before: what the log says was in the state when he came.
-    alter.store(arguments.lie == Some(Lie::Intruder), Ordering::Relaxed);
+    if arguments.lie == Some(Lie::Intruder) {
+        alter.store(true, Ordering::Relaxed);
+    }
     running.until(&left)?;
     match (arguments.lie, lying.lies()) {
         (Some(lie), 0) => Err(Failure::failed(format!("the lie {} was never told.", lie.name()))),

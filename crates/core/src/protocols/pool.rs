@@ -119,7 +119,7 @@ impl Pool {
         limits: &Limits,
     ) -> Result<bool, Rejection> {
         let (client, direct) = (request.client, from.is_none());
-        let mut ticket = None;
+        let (mut ticket, mut passed_on_by, mut turns) = (None, Vec::new(), Vec::new());
         if let Some(old) = self.waiting.get_mut(&client) {
             if old.request.timestamp > request.timestamp {
                 return Err(Rejection::StaleTimestamp);
@@ -133,9 +133,13 @@ impl Pool {
                 }
                 return Ok(false);
             }
-            // Who asks for something else keeps its place: otherwise it could have the primary never come to what the
-            // others have of it.
-            ticket = Some(old.ticket).filter(|ticket| self.unproposed.contains_key(ticket));
+            // Who asks for something else keeps its place, and whoever has reminded of it the turn: otherwise it could
+            // have the primary never come to what the others have of it.
+            if self.unproposed.contains_key(&old.ticket) {
+                (ticket, passed_on_by) = (Some(old.ticket), core::mem::take(&mut old.passed_on_by));
+                let of_client = self.reminded.iter().filter(|(_, turn)| turn.client == client);
+                turns = of_client.map(|(from, turn)| (*from, *turn)).collect();
+            }
             self.remove(client);
         }
         let bytes = request.operation.len();
@@ -155,7 +159,8 @@ impl Pool {
         self.joins += usize::from(client.identity.is_joining());
         self.unproposed.insert(ticket, client);
         self.by_digest.insert(request.digest(), client);
-        self.waiting.insert(client, Box::new(Waiting { request, ticket, passed_on_by: Vec::new() }));
+        self.waiting.insert(client, Box::new(Waiting { request, ticket, passed_on_by }));
+        self.reminded.extend(turns);
         Ok(true)
     }
 
@@ -671,6 +676,13 @@ mod tests {
         assert_eq!(pool.add(request(6, 1, 1), None, &limits), Err(Rejection::StaleTimestamp));
         assert_eq!(pool.add(request(6, 1, 1), None, &limits), Err(Rejection::StaleTimestamp));
         assert_eq!(next(&mut pool), 0, "its client reminds of nothing");
+        // However often it asks for something newer, before the reminder and after.
+        for timestamp in [3, 4] {
+            assert_eq!(pool.add(request(5, timestamp, 1), None, &limits), Ok(true));
+            assert_eq!(pool.add(request(5, 1, 1), Some(ReplicaId(1)), &limits), Err(Rejection::StaleTimestamp));
+        }
+        assert_eq!(pool.add(request(5, 5, 1), None, &limits), Ok(true));
+        assert_eq!(next(&mut pool), 5);
     }
 
     /// Nobody accepts anything before an INIT.

@@ -3,6 +3,7 @@
 //! where all order and none is waited for, it holds back all that it says, for a time-out in the end.
 
 use super::{Behaviour, Liar};
+use bezant_core::cluster::Cluster;
 use bezant_core::ids::{InstanceId, Principal};
 use bezant_core::protocols::pbft::{Ordering, PbftMessage};
 use bezant_core::registry::Message;
@@ -20,13 +21,14 @@ pub(super) struct SlowByEpsilon {
     orders_in: Option<InstanceId>,
 }
 
-/// Whether its own machine leaves a view or an instance, for which the liar takes the blame.
-const fn leaves(message: &Message) -> bool {
-    matches!(
-        message,
-        Message::Ordering(Ordering { message: PbftMessage::ViewChange(_), .. })
-            | Message::Switch(Switch { message: SwitchMessage::Abort(_), .. })
-    )
+/// Whether its own machine leaves a view, or an instance that need not end, for which the liar takes the blame.
+fn leaves(message: &Message, cluster: &Cluster) -> bool {
+    match message {
+        Message::Ordering(Ordering { message: PbftMessage::ViewChange(_), .. }) => true,
+        // Backups come to an end by themselves.
+        Message::Switch(Switch { instance, message: SwitchMessage::Abort(_) }) => !cluster.part(*instance).is_backup(),
+        _ => false,
+    }
 }
 
 const fn orders(message: &Message) -> bool {
@@ -43,7 +45,7 @@ const fn orders(message: &Message) -> bool {
 impl Behaviour for SlowByEpsilon {
     fn send(&mut self, liar: &mut Liar<'_>, to: Principal, message: &Message) {
         let (is_order, instance) = (orders(message), message.instance());
-        if leaves(message) && self.orders_in.is_some() && self.orders_in == instance {
+        if leaves(message, liar.cluster) && self.orders_in.is_some() && self.orders_in == instance {
             self.delay /= 2;
             self.orders_in = None;
         }

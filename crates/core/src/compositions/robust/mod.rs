@@ -20,18 +20,18 @@
 //! * Robust 3. *What a Backup does.* Four times in a status interval a replica looks at how much has been done. Of each
 //!   of the last n Backups that it could measure it remembers the most that was done at each load: within two looks,
 //!   and within twenty, if one lasted so long. There counts what waited in its own pool and was executed; the load is
-//!   what waits there or what machines say, whichever is more. What a Backup expects of its primaries (Aardvark 5) it
-//!   hands on to the next one.
+//!   what waits there or what machines say, whichever is more, but no more than four times what waits there. What a
+//!   Backup expects of its primaries (Aardvark 5) it hands on to the next one.
 //! * Robust 4. *Expectations.* An instance that is no Backup stops when it does less than half of that, at no less
 //!   load, within two looks, three times in a row; or, within twenty, not a twentieth more: one that is no better than
 //!   a Backup is not worth while, and a Backup may have been slow itself, whose primary the next one does not have.
 //!   After one that was left within two looks, twice in a row is enough for the next n, until one has held over twenty.
-//!   Nothing is expected where less than half a request waits; nor before all have said that they are here
-//!   (Presence 1), as long as whoever has not is not silent yet: a Backup leaves behind who is slower than 2f + 1
-//!   others, and here, where nothing goes on without it, it catches up. What takes longer, because requests are rare,
-//!   is looked at for longer: until a Backup would have executed 32, or 512. Where less waits than in any Backup, up to
-//!   a quarter, as much less is expected. It stops as well after three times twenty looks in which more than four times
-//!   as much waited as in any Backup that was measured, or less than a quarter: then one is.
+//!   Nothing is expected where less than half a request waits; nor before all have said that they are here (Presence
+//!   1), as long as whoever has not is not silent yet: a Backup leaves behind who is slower than 2f + 1 others, and
+//!   here, where nothing goes on without it, it catches up. What takes longer, because requests are rare, is looked at
+//!   for longer: until a Backup would have executed 32, or 512. Where less waits than in a Backup, as much less is
+//!   expected within two looks: no request takes longer than there. It stops as well after three times twenty looks in
+//!   a row in which more than four times as much waited as in any Backup that was measured: then one is.
 //! * Robust 5. *Fairness.* It also stops when a request that was named for a whole status interval is not executed here
 //!   although, since then, some other session was served more than eight times.
 //! * Robust 6. Whoever finds so stops (Switch 2). No client takes part in that or in the switch (Switch 3).
@@ -60,9 +60,9 @@
 //! * A client that says that much waits which it never asks for, or never asks for what it names, makes an instance
 //!   look slow, unmeasured or unfair, as often as it likes. It could as well panic; but a ring, in which panics do
 //!   nothing, ends by a client's word only here, and only in robust compositions.
-//! * A client that says so while a Backup runs takes the lower loads out of what is known. At least a quarter of what a
-//!   Backup did is expected all the same: with less than a quarter as much to do as in any that was measured, an
-//!   instance is unmeasured, and a Backup has its turn.
+//! * A client that says so while a Backup runs has a quarter as much expected within two looks of the instances after
+//!   it, and nothing within twenty. One that does ask for much while Backups run, and for nothing later, has as long a
+//!   latency borne there as requests had then.
 //! * A client that says nothing is not missed: its requests are served like others', and not looked after.
 //! * A replica that is slow in Backups makes little be expected of others: Aardvark sees to that. It can also make a
 //!   correct replica fall behind, which then measures nothing (it counts what waited in its pool).
@@ -103,6 +103,10 @@ use machines::Machines;
 use served::Served;
 pub(super) use worth::Found;
 use worth::{Done, Role, Worth};
+
+/// In a Backup what machines say counts for so many times what waits in the pool at most. It is more by how long a
+/// request and its answer are under way, and by what a client adds that lies.
+const SAID_MAX: u64 = 4;
 
 /// How many times as long as usual nothing is logged in an instance that does not go on.
 const QUIET_GAPS: u64 = 8;
@@ -191,7 +195,10 @@ impl Robust {
             self.gap = Duration(gap);
         }
         let done = match instance.take_measure(now) {
-            Some((served, waited)) => Done { served, waited: waited.saturating_mul(1_000).max(said) },
+            Some((served, waited)) => {
+                let waited = waited.saturating_mul(1_000);
+                Done { served, waited: waited.max(said.min(waited.saturating_mul(SAID_MAX))) }
+            }
             None => Done { served: logged.saturating_sub(before), waited: said },
         };
         self.worth.look(now, done)

@@ -15,23 +15,26 @@ struct Horizon {
     share: u64,
     /// How often in a row it has to fail to.
     times: u32,
+    /// Whether as much less is expected with less to do. What machines say lags behind what there is by up to three
+    /// looks, so that after a burst less seems to be done than was: that happens once, and not three times in a row.
+    in_proportion: bool,
 }
 
 /// The near one finds soon who is slow on purpose. The far one finds what is not worth while: who speculates has to
 /// be better than a Backup.
 const HORIZONS: [Horizon; 2] = [
-    Horizon { looks: 2, requests: 32, share: 500, times: 3 },
-    Horizon { looks: 20, requests: 512, share: 1_050, times: 1 },
+    Horizon { looks: 2, requests: 32, share: 500, times: 3, in_proportion: true },
+    Horizon { looks: 20, requests: 512, share: 1_050, times: 1, in_proportion: false },
 ];
 
 /// How often in a row an instance has to fail over the near horizon after one that did. Not at once: requests have to
 /// come from clients that are just told of it.
 const SUSPECTED_TIMES: u32 = 2;
 
-/// How often the far horizon passes with more than so many times as much to do as in any Backup that was measured, or
-/// as many times less, before one is.
+/// How often in a row the far horizon passes with so many times as much to do as in any Backup that was measured,
+/// before one is.
 const UNMEASURED_MAX: u32 = 3;
-const OTHER_LOAD: u64 = 4;
+const MORE_TO_DO: u64 = 4;
 
 /// What was done between two looks.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,7 +50,7 @@ pub(super) struct Done {
 pub(in crate::compositions) enum Found {
     /// Worth less than a Backup.
     Slow,
-    /// With far more to do than a Backup had, or far less.
+    /// With more to do than a Backup ever had.
     Unmeasured,
 }
 
@@ -115,7 +118,7 @@ pub(super) struct Worth {
     known: [Known; HORIZONS.len()],
     n: usize,
     role: Role,
-    /// Far horizons that have passed with far more to do than any Backup had, or far less.
+    /// Far horizons that have passed in a row with more to do than any Backup had.
     unmeasured: u32,
     /// In how many more instances a failure over the near horizon need not come so often in a row: in the next n after
     /// one that has failed so, unless one holds over the far one.
@@ -147,6 +150,12 @@ impl Worth {
         nearer.find(|backups| !backups.is_empty()).unwrap_or(&self.known[horizon].backups)
     }
 
+    /// Whether a Backup, however short, had a quarter as much to do.
+    fn has_seen(&self, load: u64) -> bool {
+        let mut backups = self.known.iter().flat_map(|known| &known.backups);
+        backups.any(|backup| backup.most_load() >= load / MORE_TO_DO)
+    }
+
     /// Another look, since the last of which this was done.
     pub(super) fn look(&mut self, now: Instant, done: Done) -> Option<Found> {
         let mut found = None;
@@ -163,9 +172,8 @@ impl Worth {
                 Role::Yardstick => self.known[at].note(rate, self.n),
                 Role::Measured => {
                     let backups = self.known(at);
-                    let yardstick = backups.iter().map(|backup| backup.promise(rate.load, OTHER_LOAD)).max();
-                    let yardstick = yardstick.unwrap_or_default();
-                    let has_seen = backups.iter().any(|backup| backup.know_about(rate.load, OTHER_LOAD));
+                    let promise = if horizon.in_proportion { Rates::promise } else { Rates::with_no_more_than };
+                    let yardstick = backups.iter().map(|backup| promise(backup, rate.load)).max().unwrap_or_default();
                     if yardstick > 0 && span.requests(now, yardstick) < horizon.requests {
                         continue;
                     }
@@ -182,7 +190,9 @@ impl Worth {
                         (1, None) => 0,
                         _ => self.suspected,
                     };
-                    self.unmeasured += u32::from(at == HORIZONS.len() - 1 && !has_seen);
+                    if at == HORIZONS.len() - 1 {
+                        self.unmeasured = if self.has_seen(rate.load) { 0 } else { self.unmeasured + 1 };
+                    }
                 }
             }
             self.known[at].span = Span { began: now, ..Span::default() };
@@ -299,15 +309,33 @@ mod tests {
     fn with_less_to_do_as_much_less_is_expected() {
         let mut watched = Watched::new(400);
         watched.backup(20, 1_000);
-        watched.waiting = 100;
-        assert_eq!(watched.looks(999, 263), None, "a quarter of what there was to do");
-        watched.begin(Role::Measured);
-        assert_eq!(watched.looks(99, 124), Some((6, Found::Slow)));
         watched.waiting = 0;
         assert_eq!(watched.looks(999, 0), None, "nobody asks");
-        watched.waiting = 800;
+        watched.waiting = 100;
+        assert_eq!(watched.looks(999, 126), None, "a quarter of what there was to do");
         watched.begin(Role::Measured);
-        assert_eq!(watched.looks(99, 400), Some((6, Found::Slow)));
+        assert_eq!(watched.looks(99, 124), Some((6, Found::Slow)));
+        for (waiting, enough, found) in [(4, 6, 12), (800, 1_050, 6)] {
+            watched.waiting = waiting;
+            watched.begin(Role::Measured);
+            assert_eq!(watched.looks(999, enough), None);
+            watched.begin(Role::Measured);
+            assert_eq!(watched.looks(99, enough * 2 / 5), Some((found, Found::Slow)), "with {waiting} waiting");
+        }
+    }
+
+    /// What machines said last is counted for three looks more, whoever has been served by then.
+    #[test]
+    fn a_burst_that_is_over_is_not_taken_for_slowness() {
+        let mut watched = Watched::new(400);
+        watched.backup(20, 1_000);
+        for _ in 0..50 {
+            watched.waiting = 400;
+            assert_eq!(watched.looks(4, 1_100), None);
+            assert_eq!(watched.looks(3, 0), None);
+            watched.waiting = 0;
+            assert_eq!(watched.looks(20, 0), None);
+        }
     }
 
     #[test]
@@ -322,17 +350,26 @@ mod tests {
         assert!(matches!(watched.looks(99, 9_000), Some((_, Found::Unmeasured))));
     }
 
-    /// Who says in Backups that far more waits than does would have nothing expected of anybody else.
+    /// Clients come at once and go.
     #[test]
-    fn with_far_less_to_do_than_a_backup_had_one_is_measured() {
-        let mut watched = Watched::new(401);
+    fn what_was_unmeasured_now_and_then_is_not_left_for_it() {
+        let mut watched = Watched::new(100);
         watched.backup(20, 1_000);
-        watched.waiting = 100;
-        assert_eq!(watched.looks(99, 10), Some((60, Found::Unmeasured)));
+        for _ in 0..9 {
+            watched.waiting = 401;
+            assert_eq!(watched.looks(40, 9_000), None);
+            watched.waiting = 400;
+            assert_eq!(watched.looks(20, 9_000), None);
+        }
+    }
+
+    #[test]
+    fn a_backup_with_much_to_do_counts_however_soon_it_was_over() {
+        let mut watched = Watched::new(3);
         watched.backup(20, 1_000);
-        assert_eq!(watched.looks(999, 1_050), None, "now that is known as well");
-        watched.waiting = 401;
-        assert_eq!(watched.looks(999, 1_050), None);
+        watched.waiting = 400;
+        watched.backup(2, 1_000);
+        assert_eq!(watched.looks(999, 9_000), None);
     }
 
     #[test]

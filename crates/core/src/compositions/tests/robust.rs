@@ -223,6 +223,19 @@ fn abs_k22_who_says_that_much_waits_makes_nothing_fail_that_no_backup_has_done()
     assert_eq!(stopped_for(&net, StopReason::SlowerThanABackup), 0, "the Backup was too short to be measured");
 }
 
+/// It also says so while the Backups run, and nothing later: then as if as little waited as is asked for.
+#[test]
+fn abs_k22_who_says_in_backups_that_much_waits_hides_nobody() {
+    let mut net = net(3_000);
+    while net.hosts[0].replica.instance() == InstanceId(1) {
+        announce(&mut net, CLIENTS, u32::MAX, 1);
+        ask(&mut net, 1, FAST);
+    }
+    announce(&mut net, CLIENTS, 0, 0);
+    ask(&mut net, 10, 20 * FAST);
+    assert!(stopped_for(&net, StopReason::SlowerThanABackup) >= 2, "it is twenty times as slow");
+}
+
 /// For so many looks others are served fast, and a machine goes on saying that its request of this number waits.
 fn leave_out(net: &mut Net<Counter>, looks: usize, timestamp: u64) {
     for _ in 0..looks {

@@ -33,20 +33,19 @@ impl Rates {
         *best = rate.max(*best);
     }
 
-    /// Whether there was a stretch in which neither so many times as much waited nor so many times less.
-    pub(crate) fn know_about(&self, load: u64, times: u64) -> bool {
-        let near = load / times..=load.saturating_mul(times);
-        self.0.iter().any(|rate| rate.throughput > 0 && near.contains(&rate.load))
+    /// The most that ever waited in one.
+    pub(crate) fn most_load(&self) -> u64 {
+        self.0.iter().map(|rate| rate.load).max().unwrap_or_default()
     }
 
-    /// What follows from any stretch for a load: as much, if no more waited in it; in proportion, if up to so many
-    /// times as much did, since who has less to do takes no longer over each.
-    pub(crate) fn promise(&self, load: u64, times: u64) -> u64 {
-        let more = load.saturating_add(1)..=load.saturating_mul(times);
+    /// What follows from any stretch for a load: as much, if no more waited in it, and in proportion if more did. Each
+    /// request took as long as what waited divided by what was executed, and with less to do takes no longer.
+    pub(crate) fn promise(&self, load: u64) -> u64 {
+        let more = self.0.iter().filter(|rate| rate.load > load);
         // Less than the throughput, which fits.
         let in_proportion = |rate: &Rate| u128::from(rate.throughput) * u128::from(load) / u128::from(rate.load);
-        let less = self.0.iter().filter(|rate| more.contains(&rate.load)).map(in_proportion).max().unwrap_or_default();
-        self.with_no_more_than(load).max(less as u64)
+        let promised = more.map(in_proportion).max().unwrap_or_default();
+        self.with_no_more_than(load).max(promised as u64)
     }
 
     /// The most that was executed in a stretch in which no more waited.
