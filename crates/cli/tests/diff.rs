@@ -13,6 +13,17 @@ fn diff(cluster: &Cluster) -> (Option<i32>, Value) {
     (outcome.code, serde_json::from_str(&outcome.stdout).unwrap_or_else(|_| panic!("{outcome:?}")))
 }
 
+/// What `diff` says once a replica has found that its state was altered.
+fn repaired(cluster: &Cluster) -> Value {
+    let mut last = Value::Null;
+    wait_until("the repair", || {
+        let (code, found) = diff(cluster);
+        last = found;
+        code == Some(4) && last["records"] != json!([])
+    });
+    last
+}
+
 #[test]
 fn a_row_that_was_altered_is_named_and_repaired() {
     for protocol in ["pbft", "aliph"] {
@@ -29,12 +40,7 @@ fn a_row_that_was_altered_is_named_and_repaired() {
             assert_eq!(cluster.sql(read), rows(&[&["100"], &["50"]]), "{protocol}");
         }
         cluster.order(2, "honest");
-        let mut last = Value::Null;
-        wait_until("the repair", || {
-            let (code, found) = diff(&cluster);
-            last = found;
-            code == Some(4) && last["records"] != json!([])
-        });
+        let last = repaired(&cluster);
         let record = &last["records"][0];
         assert_eq!(record["replica"], 2, "{last}");
         let expected = json!([{ "table": "accounts", "row": "1", "column": "balance", "mine": "1000100",
@@ -84,12 +90,7 @@ fn a_replica_that_starts_with_an_intruder_has_a_row_altered() {
         assert_eq!(cluster.sql("select balance from accounts order by id"), rows(&[&["100"], &["50"]]));
     }
     cluster.order(2, "honest");
-    let mut last = Value::Null;
-    wait_until("the repair", || {
-        let (code, found) = diff(&cluster);
-        last = found;
-        code == Some(4) && last["records"] != json!([])
-    });
+    let last = repaired(&cluster);
     let difference = &last["records"][0]["differences"][0];
     assert_eq!((&difference["mine"], &difference["agreed"]), (&json!("1000100"), &json!("100")), "{last}");
 }
