@@ -184,7 +184,7 @@ impl Scenario {
     fn names_in_vain(&self) -> bool {
         match self.adversary {
             Some(Adversary::FeedbackLies) => true,
-            Some(Adversary::PartialMacs) => self.protocol.is_robust(),
+            Some(Adversary::PartialMacs | Adversary::LopsidedClient) => self.protocol.is_robust(),
             _ => false,
         }
     }
