@@ -15,7 +15,7 @@ const SESSIONS_MAX: usize = 16_384;
 pub(super) struct Served {
     /// How long the history was when it was last looked at.
     seen: u64,
-    /// Where the last requests of each session are in it, in order: at most one more than may be served.
+    /// Where the last requests of each session are in it, in order: at most as many as may be served.
     sessions: BTreeMap<ClientId, VecDeque<u64>>,
     /// So long was the history at the latest time since which a session was served more often than that.
     often: Option<u64>,
