@@ -13,6 +13,7 @@ use crate::world::Verdict;
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
+use std::fmt::Display;
 use std::ops::Range;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -45,22 +46,19 @@ impl Arguments {
             name => match name.parse() {
                 Ok(choice) => vec![choice],
                 Err(error) => {
-                    eprintln!("error: {error}");
-                    return ExitCode::from(2);
+                    return refused(error);
                 }
             },
         };
         if let Err(unfit) = self.options(Choice::Nobody, 0).check() {
-            eprintln!("error: {unfit}");
-            return ExitCode::from(2);
+            return refused(unfit);
         }
         let idle = |choice: &Choice| match choice {
             Choice::Only(adversary) if !self.layers => adversary.is_idle_in(self.protocol),
             _ => None,
         };
         if let Some(why) = choices.iter().find_map(idle) {
-            eprintln!("error: {why}");
-            return ExitCode::from(2);
+            return refused(why);
         }
         if self.layers {
             return group::run_all(&self, &choices, &interruption());
@@ -206,12 +204,17 @@ impl Arguments {
     }
 }
 
+/// The command cannot do what it was asked for.
+fn refused(why: impl Display) -> ExitCode {
+    eprintln!("error: {why}");
+    ExitCode::from(2)
+}
+
 fn run_saved() -> ExitCode {
     let saved = match saved() {
         Ok(saved) => saved,
         Err(error) => {
-            eprintln!("error: {error}");
-            return ExitCode::from(2);
+            return refused(error);
         }
     };
     let mut failed = 0;
