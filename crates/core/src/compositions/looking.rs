@@ -67,7 +67,7 @@ impl<S: Service> Composite<S> {
         };
         let Some(instance) = running else { return robust.pause(s.now) };
         s.step("Robust 3");
-        let found = robust.look(s.now, instance);
+        let found = robust.look(s.now, interval, instance);
         if self.what.part.is_backup() {
             return;
         }

@@ -22,7 +22,9 @@
 //! **What the system asks needs no room.** An INIT may be longer than all that clients may have waiting, and before it
 //! nothing else is ordered. Each replica has one, in its own name, so these are n.
 
-use crate::cluster::{Cluster, Limits};
+mod invariants;
+
+use crate::cluster::Limits;
 use crate::digest::Digest;
 use crate::ids::{ClientId, IdentityId, ReplicaId, Timestamp};
 use crate::joining::JOINS_PENDING_MAX;
@@ -47,6 +49,17 @@ struct Turn {
     client: ClientId,
     /// Turns are taken in this order.
     number: u64,
+}
+
+/// All that there was of a waiting request.
+#[derive(Debug)]
+struct Taken {
+    waiting: Box<Waiting>,
+    is_watched: bool,
+    is_unproposed: bool,
+    /// Whose place it had, and of whom it had turns.
+    place: Option<(ReplicaId, Turn)>,
+    turns: Vec<(ReplicaId, Turn)>,
 }
 
 /// See the [module](self).
@@ -119,7 +132,6 @@ impl Pool {
         limits: &Limits,
     ) -> Result<bool, Rejection> {
         let (client, direct) = (request.client, from.is_none());
-        let (mut ticket, mut passed_on_by, mut turns) = (None, Vec::new(), Vec::new());
         if let Some(old) = self.waiting.get_mut(&client) {
             if old.request.timestamp > request.timestamp {
                 return Err(Rejection::StaleTimestamp);
@@ -133,34 +145,29 @@ impl Pool {
                 }
                 return Ok(false);
             }
-            // Who asks for something else keeps its place, and whoever has reminded of it the turn: otherwise it could
-            // have the primary never come to what the others have of it.
-            if self.unproposed.contains_key(&old.ticket) {
-                (ticket, passed_on_by) = (Some(old.ticket), core::mem::take(&mut old.passed_on_by));
-                let of_client = self.reminded.iter().filter(|(_, turn)| turn.client == client);
-                turns = of_client.map(|(from, turn)| (*from, *turn)).collect();
+        }
+        // Who asks for something else keeps what the other had, and whoever has reminded of that the turn: otherwise it
+        // could have the primary never come to what the others have of it.
+        let old = self.take(client);
+        let mut place = old.as_ref().filter(|old| old.is_unproposed).and_then(|old| old.place);
+        if place.is_none()
+            && let Err(reason) = self.make_room(client, request.operation.len(), direct, limits)
+        {
+            let Some(from) = from.filter(|from| !self.passed_on.contains_key(from)) else {
+                old.into_iter().for_each(|old| self.put(old));
+                return Err(reason);
+            };
+            place = Some((from, self.take_turn(client)));
+        }
+        let (ticket, passed_on_by, turns) = match old.filter(|old| old.is_unproposed) {
+            Some(old) => (old.waiting.ticket, old.waiting.passed_on_by, old.turns),
+            None => {
+                self.next_ticket += 1;
+                (self.next_ticket - 1, Vec::new(), Vec::new())
             }
-            self.remove(client);
-        }
-        let bytes = request.operation.len();
-        if let Err(reason) = self.make_room(client, bytes, direct, limits) {
-            let place = from.filter(|from| !self.passed_on.contains_key(from)).ok_or(reason)?;
-            let turn = self.take_turn(client);
-            self.passed_on.insert(place, turn);
-        }
-        let ticket = ticket.unwrap_or_else(|| {
-            self.next_ticket += 1;
-            self.next_ticket - 1
-        });
-        if takes_room(client) {
-            self.shares.add(owner_of(client), bytes);
-        }
-        self.strangers += usize::from(client.identity.is_dynamic());
-        self.joins += usize::from(client.identity.is_joining());
-        self.unproposed.insert(ticket, client);
-        self.by_digest.insert(request.digest(), client);
-        self.waiting.insert(client, Box::new(Waiting { request, ticket, passed_on_by }));
-        self.reminded.extend(turns);
+        };
+        let waiting = Box::new(Waiting { request, ticket, passed_on_by });
+        self.put(Taken { waiting, is_watched: false, is_unproposed: true, place, turns });
         Ok(true)
     }
 
@@ -225,18 +232,49 @@ impl Pool {
 
     /// Forgets the client's waiting request.
     pub(in crate::protocols) fn remove(&mut self, client: ClientId) {
-        if let Some(old) = self.waiting.remove(&client) {
-            self.passed_on.retain(|_, turn| turn.client != client);
-            self.reminded.retain(|_, turn| turn.client != client);
-            self.watched.remove(&old.ticket);
-            self.unproposed.remove(&old.ticket);
-            self.by_digest.remove(&old.request.digest());
-            if takes_room(client) {
-                self.shares.remove(owner_of(client), old.request.operation.len());
-            }
-            self.strangers -= usize::from(client.identity.is_dynamic());
-            self.joins -= usize::from(client.identity.is_joining());
+        drop(self.take(client));
+    }
+
+    /// The same, and returns all that there was of it.
+    fn take(&mut self, client: ClientId) -> Option<Taken> {
+        let waiting = self.waiting.remove(&client)?;
+        let of_client = |turns: &mut BTreeMap<ReplicaId, Turn>| {
+            let taken: Vec<_> =
+                turns.iter().filter(|(_, turn)| turn.client == client).map(|(id, turn)| (*id, *turn)).collect();
+            turns.retain(|_, turn| turn.client != client);
+            taken
+        };
+        let (place, turns) = (of_client(&mut self.passed_on).pop(), of_client(&mut self.reminded));
+        let is_watched = self.watched.remove(&waiting.ticket).is_some();
+        let is_unproposed = self.unproposed.remove(&waiting.ticket).is_some();
+        self.by_digest.remove(&waiting.request.digest());
+        if takes_room(client) {
+            self.shares.remove(owner_of(client), waiting.request.operation.len());
         }
+        self.strangers -= usize::from(client.identity.is_dynamic());
+        self.joins -= usize::from(client.identity.is_joining());
+        Some(Taken { waiting, is_watched, is_unproposed, place, turns })
+    }
+
+    /// There is room for it, and nothing of its client waits.
+    fn put(&mut self, taken: Taken) {
+        let Taken { waiting, is_watched, is_unproposed, place, turns } = taken;
+        let client = waiting.request.client;
+        self.passed_on.extend(place);
+        self.reminded.extend(turns);
+        if is_watched {
+            self.watched.insert(waiting.ticket, client);
+        }
+        if is_unproposed {
+            self.unproposed.insert(waiting.ticket, client);
+        }
+        self.by_digest.insert(waiting.request.digest(), client);
+        if takes_room(client) {
+            self.shares.add(owner_of(client), waiting.request.operation.len());
+        }
+        self.strangers += usize::from(client.identity.is_dynamic());
+        self.joins += usize::from(client.identity.is_joining());
+        self.waiting.insert(client, waiting);
     }
 
     /// The client's request with this timestamp, and all older ones, need not be ordered any more. Whether one waited.
@@ -424,49 +462,6 @@ impl Pool {
     /// All watched requests, in arrival order.
     pub(in crate::protocols) fn iter_watched(&self) -> impl Iterator<Item = &Request> {
         self.watched.values().map(|client| &self.waiting[client].request)
-    }
-}
-
-impl Pool {
-    /// What is true between steps.
-    pub(in crate::protocols) fn check_invariants(&self, cluster: &Cluster) {
-        self.check_tickets(cluster);
-        self.check_room(&cluster.limits);
-        let count = |is: fn(IdentityId) -> bool| self.waiting.keys().filter(|client| is(client.identity)).count();
-        assert_eq!(self.strangers, count(IdentityId::is_dynamic), "who is not named is counted");
-        assert_eq!(self.joins, count(IdentityId::is_joining), "JOINs are counted");
-        let of_system = count(|identity| identity == IdentityId::SYSTEM);
-        assert!(of_system <= 3 * cluster.replicas.n(), "an INIT, a ruling and an END of each replica");
-    }
-
-    /// Each request that waits is known by its client, its ticket and its digest.
-    fn check_tickets(&self, cluster: &Cluster) {
-        assert_eq!(self.by_digest.len(), self.waiting.len(), "each request has a digest of its own");
-        for (client, waiting) in &self.waiting {
-            assert_eq!(self.by_digest.get(&waiting.request.digest()), Some(client), "its digest finds it");
-            assert!(waiting.ticket < self.next_ticket, "tickets come in their order");
-            assert!(waiting.passed_on_by.len() < cluster.replicas.n().max(2), "each other replica passes it on");
-        }
-        let waits = |(ticket, client): (&u64, &ClientId)| self.waiting.get(client).map(|of| of.ticket) == Some(*ticket);
-        assert!(self.watched.iter().all(waits), "what is watched waits");
-        assert!(self.unproposed.iter().all(waits), "what is not proposed waits");
-        let of_replica = |(id, turn): (&ReplicaId, &Turn)| {
-            let is_taken = turn.number <= self.next_turn && self.waiting.contains_key(&turn.client);
-            cluster.replicas.contains(*id) && takes_room(turn.client) && is_taken
-        };
-        assert!(self.passed_on.iter().all(of_replica), "a place is free again when its request is gone");
-        assert!(self.reminded.iter().all(of_replica), "so is a turn");
-    }
-
-    /// No more waits than may, but for what each replica has passed on.
-    fn check_room(&self, limits: &Limits) {
-        let taking = || self.waiting.iter().filter(|(client, _)| takes_room(**client)).map(|(_, of)| of);
-        let bytes = |of: &Waiting| of.request.operation.len();
-        let (number, sum) = (taking().count(), taking().map(|of| bytes(of)).sum::<usize>());
-        self.shares.check_invariants(number, sum);
-        let kept: usize = self.passed_on.values().map(|turn| bytes(&self.waiting[&turn.client])).sum();
-        assert!(number <= limits.pending_requests_max + self.passed_on.len(), "pending_requests_max, and the places");
-        assert!(sum <= limits.pending_bytes_max + kept, "pending_bytes_max, and what has the places");
     }
 }
 
@@ -683,6 +678,27 @@ mod tests {
         }
         assert_eq!(pool.add(request(5, 5, 1), None, &limits), Ok(true));
         assert_eq!(next(&mut pool), 5);
+    }
+
+    /// The same where the pool is full, by number and by bytes: what there is no room for drives nothing out.
+    #[test]
+    fn who_asks_for_more_than_there_is_room_for_keeps_what_waits() {
+        let limits = Limits { pending_requests_max: 2, pending_bytes_max: 20, ..Limits::default() };
+        let mut pool = Pool::default();
+        let (one, other) = (Some(ReplicaId(1)), Some(ReplicaId(2)));
+        assert!((0..2).all(|session| pool.add(request(session, 1, 5), None, &limits) == Ok(true)));
+        assert_eq!(pool.add(request(2, 1, 5), one, &limits), Ok(true), "it has the replica's place");
+        pool.watch(request(1, 1, 5).client);
+        for timestamp in 2..9 {
+            assert_eq!(pool.add(request(2, timestamp, 5), None, &limits), Ok(true), "and keeps it");
+            assert_eq!(pool.add(request(1, timestamp, 16), None, &limits), Err(Rejection::Overload));
+        }
+        assert!(pool.waits(request(1, 1, 5).client, Timestamp(1)) && pool.has_watched_to_propose());
+        assert_eq!(pool.add(request(3, 1, 5), one, &limits), Err(Rejection::Overload), "one place for each");
+        assert_eq!(pool.add(request(1, 9, 16), other, &limits), Ok(true), "another replica has a place for it");
+        pool.check_room(&limits);
+        let sessions: Vec<u32> = pool.next_batch(&limits, |_| ()).iter().map(|of| of.client.session).collect();
+        assert_eq!(sessions, [2, 1, 0], "those with places come first");
     }
 
     /// Nobody accepts anything before an INIT.

@@ -12,7 +12,7 @@ use crate::history::LogEntry;
 use crate::ids::{ClientId, Principal, ReplicaId};
 use crate::machine::Machine;
 use crate::notice::{Notice, Report};
-use crate::protocols::aardvark::Watch;
+use crate::protocols::aardvark::{Measure, Watch};
 use crate::protocols::backup::{Backup, BackupMessage, BackupTimer};
 use crate::protocols::chain::Chain;
 use crate::protocols::pbft::Pbft;
@@ -315,9 +315,8 @@ impl<S: Service> Instance<S> {
         each!(self, instance => instance.begin_with(proof));
     }
 
-    /// What was done since the last time, if it is a Backup that knows: how many requests that waited here were
-    /// executed, and how many microseconds requests have waited together.
-    pub(crate) fn take_measure(&mut self, now: Instant) -> Option<(u64, u64)> {
+    /// What was done since the last time, if it is a Backup that knows.
+    pub(crate) fn take_measure(&mut self, now: Instant) -> Option<Measure> {
         if let Self::Pbft(backup) = self { backup.order_mut().take_measure(now) } else { None }
     }
 

@@ -28,7 +28,18 @@ struct Machine {
     heard: Instant,
     /// In thousandths of a request.
     load: u64,
+    /// The same times the microseconds for which that was so, up to `at`, of which nothing was counted yet.
+    waited: u64,
+    at: Instant,
     oldest: Option<Oldest>,
+}
+
+impl Machine {
+    /// Time passes.
+    fn pass(&mut self, now: Instant) {
+        self.waited = self.waited.saturating_add((now - self.at).0.saturating_mul(self.load));
+        self.at = now.max(self.at);
+    }
 }
 
 /// See the [module](self).
@@ -36,33 +47,30 @@ struct Machine {
 pub(super) struct Machines {
     machines: BTreeMap<ClientId, Machine>,
     shares: Shares<IdentityId>,
-    /// How much waits, since when, and what that was times the microseconds before.
-    load: u64,
-    at: Instant,
-    waited: u64,
 }
 
 impl Machines {
     /// A machine says this. Returns whether there was room for it.
     pub(super) fn hear(&mut self, now: Instant, said: &Feedback) -> bool {
-        if !self.machines.contains_key(&said.machine) && !self.make_room(now, said.machine.identity) {
+        if !self.machines.contains_key(&said.machine) && !self.make_room(said.machine.identity) {
             return false;
         }
-        let before = self.remove(now, said.machine).and_then(|machine| machine.oldest);
+        let before = self.remove(said.machine);
         let oldest = said.oldest.map(|(session, timestamp)| {
             let client = ClientId { session, ..said.machine };
-            let known = before.filter(|oldest| (oldest.client, oldest.timestamp) == (client, timestamp));
+            let known = before.and_then(|machine| machine.oldest);
+            let known = known.filter(|oldest| (oldest.client, oldest.timestamp) == (client, timestamp));
             known.unwrap_or(Oldest { client, timestamp, named: now, served: None })
         });
-        let load = u64::from(said.load);
-        self.machines.insert(said.machine, Machine { heard: now, load, oldest });
+        let mut machine = before.unwrap_or(Machine { heard: now, load: 0, waited: 0, at: now, oldest });
+        machine.pass(now);
+        self.machines.insert(said.machine, Machine { heard: now, load: u64::from(said.load), oldest, ..machine });
         self.shares.add(said.machine.identity, 0);
-        self.load += load;
         true
     }
 
     /// Makes room for a machine of this identity: in the place of another one of its own if need be.
-    fn make_room(&mut self, now: Instant, identity: IdentityId) -> bool {
+    fn make_room(&mut self, identity: IdentityId) -> bool {
         let from = match self.shares.room(identity, 0, BOUNDS) {
             Room::Free => return true,
             Room::InPlaceOf(other) => other,
@@ -71,21 +79,13 @@ impl Machines {
         let first = ClientId { identity: from, session: 0 };
         let last = self.machines.range(first..=ClientId { identity: from, session: u32::MAX }).next_back();
         let given = last.map(|(name, _)| *name);
-        given.is_some_and(|name| self.remove(now, name).is_some())
+        given.is_some_and(|name| self.remove(name).is_some())
     }
 
-    fn remove(&mut self, now: Instant, machine: ClientId) -> Option<Machine> {
-        self.pass(now);
+    fn remove(&mut self, machine: ClientId) -> Option<Machine> {
         let removed = self.machines.remove(&machine)?;
         self.shares.remove(machine.identity, 0);
-        self.load -= removed.load;
         Some(removed)
-    }
-
-    /// Time passes.
-    fn pass(&mut self, now: Instant) {
-        self.waited = self.waited.saturating_add((now - self.at).0.saturating_mul(self.load));
-        self.at = now.max(self.at);
     }
 
     /// Forgets who has said nothing for so long.
@@ -93,7 +93,7 @@ impl Machines {
         let silent = self.machines.iter().filter(|(_, machine)| now - machine.heard > after);
         let silent: Vec<ClientId> = silent.map(|(name, _)| *name).collect();
         for name in silent {
-            self.remove(now, name);
+            self.remove(name);
         }
     }
 
@@ -103,10 +103,21 @@ impl Machines {
         fresh.map(|machine| machine.load).fold(0, u64::saturating_add) >= BUSY
     }
 
-    /// How much has waited since the last time, in thousandths of a request times microseconds.
-    pub(super) fn take_waited(&mut self, now: Instant) -> u64 {
-        self.pass(now);
-        core::mem::take(&mut self.waited)
+    /// How much has waited since the last time, in thousandths of a request times microseconds; for each identity no
+    /// more than so much. What it had more than that counts the next time.
+    pub(super) fn take_waited(&mut self, now: Instant, most: impl Fn(IdentityId) -> u64) -> u64 {
+        let (mut sum, mut left, mut of) = (0_u64, 0, None);
+        for (name, machine) in &mut self.machines {
+            machine.pass(now);
+            if of.replace(name.identity) != Some(name.identity) {
+                left = most(name.identity);
+            }
+            let counted = machine.waited.min(left);
+            machine.waited -= counted;
+            left -= counted;
+            sum = sum.saturating_add(counted);
+        }
+        sum
     }
 
     /// An instance begins: what waits has waited for no other.
@@ -135,8 +146,6 @@ impl Machines {
     pub(super) fn check_invariants(&self) {
         assert!(self.machines.len() <= MACHINES_MAX, "at most MACHINES_MAX");
         self.shares.check_invariants(self.machines.len(), 0);
-        let load: u64 = self.machines.values().map(|machine| machine.load).sum();
-        assert_eq!(self.load, load, "what waits is what the machines say");
     }
 }
 
@@ -158,14 +167,26 @@ mod tests {
     #[test]
     fn what_waits_is_what_the_machines_last_said() {
         let mut machines = Machines::default();
+        let take = |machines: &mut Machines, now| machines.take_waited(Instant(now), |_| u64::MAX);
         machines.hear(Instant(0), &said(machine(1, 0), 10, 1));
         machines.hear(Instant(100), &said(machine(2, 0), 5, 1));
-        assert_eq!(machines.take_waited(Instant(200)), 10 * 200 + 5 * 100);
+        assert_eq!(take(&mut machines, 200), 10 * 200 + 5 * 100);
         machines.hear(Instant(300), &said(machine(1, 0), 0, 0));
-        assert_eq!(machines.take_waited(Instant(400)), 10 * 100 + 5 * 200);
+        assert_eq!(take(&mut machines, 400), 10 * 100 + 5 * 200);
         machines.forget_silent(Instant(401), Duration(200));
-        assert_eq!(machines.load, 0, "the second has said nothing for too long");
+        assert_eq!(take(&mut machines, 500), 0, "the second has said nothing for too long");
         machines.check_invariants();
+    }
+
+    #[test]
+    fn what_an_identity_has_said_beyond_its_most_counts_later() {
+        let mut machines = Machines::default();
+        let two = [said(machine(1, 0), 10, 1), said(machine(1, 7), 10, 1), said(machine(2, 0), 3, 1)];
+        assert!(two.iter().all(|said| machines.hear(Instant(0), said)));
+        let mut take = |now, most: [u64; 2]| machines.take_waited(Instant(now), |of| most[of.0 as usize - 1]);
+        assert_eq!(take(100, [1_500, 900]), 1_500 + 300, "both machines together");
+        assert_eq!(take(100, [900, 900]), 500);
+        assert_eq!(take(100, [900, 900]), 0, "nothing counts twice");
     }
 
     #[test]

@@ -172,16 +172,22 @@ impl Worth {
                 Role::Yardstick => self.known[at].note(rate, self.n),
                 Role::Measured => {
                     let backups = self.known(at);
-                    let promise = if horizon.in_proportion { Rates::promise } else { Rates::with_no_more_than };
-                    let yardstick = backups.iter().map(|backup| promise(backup, rate.load)).max().unwrap_or_default();
+                    let most = |promise: fn(&Rates, u64) -> u64| {
+                        backups.iter().map(|backup| promise(backup, rate.load)).max().unwrap_or_default()
+                    };
+                    let with_as_much = most(Rates::with_no_more_than);
+                    let yardstick = if horizon.in_proportion { most(Rates::promise) } else { with_as_much };
                     if yardstick > 0 && span.requests(now, yardstick) < horizon.requests {
                         continue;
                     }
-                    let expected = u128::from(yardstick) * u128::from(horizon.share);
-                    let has_failed = u128::from(rate.throughput) * 1_000 < expected;
+                    let share = u128::from(horizon.share);
+                    let falls_short = |of: u64| u128::from(rate.throughput) * 1_000 < u128::from(of) * share;
+                    let (has_failed, with_as_much) = (falls_short(yardstick), falls_short(with_as_much));
                     let failed = &mut self.known[at].failed;
                     *failed = if has_failed { *failed + 1 } else { 0 };
-                    let times = if self.suspected > 0 { horizon.times.min(SUSPECTED_TIMES) } else { horizon.times };
+                    // The end of a burst lasts for two times.
+                    let is_suspected = self.suspected > 0 && with_as_much;
+                    let times = if is_suspected { horizon.times.min(SUSPECTED_TIMES) } else { horizon.times };
                     if *failed >= times {
                         found = Some(Found::Slow);
                     }
@@ -348,6 +354,19 @@ mod tests {
         assert_eq!(watched.looks(999, 1_050), None);
         watched.waiting = 401;
         assert!(matches!(watched.looks(99, 9_000), Some((_, Found::Unmeasured))));
+    }
+
+    /// The same after one that was slow.
+    #[test]
+    fn nor_is_it_where_somebody_is_suspected() {
+        let mut watched = Watched::new(400);
+        watched.backup(20, 1_000);
+        assert_eq!(watched.looks(99, 100), Some((6, Found::Slow)));
+        watched.begin(Role::Measured);
+        assert_eq!(watched.looks(4, 1_100), None);
+        assert_eq!(watched.looks(3, 0), None);
+        watched.waiting = 0;
+        assert_eq!(watched.looks(20, 0), None);
     }
 
     /// Clients come at once and go.

@@ -1,7 +1,7 @@
 //! Robust compositions: what their instances are left for, and what they are not left for.
 
 use crate::cluster::{ClientAuth, Cluster, Limits};
-use crate::ids::{ClientId, InstanceId, Principal, Timestamp};
+use crate::ids::{ClientId, IdentityId, InstanceId, Principal, Timestamp};
 use crate::notice::Notice;
 use crate::registry::Message;
 use crate::rejection::Rejection;
@@ -34,11 +34,15 @@ fn client(session: usize) -> ClientId {
 
 /// A machine tells all replicas that so many of its requests wait, the oldest of this number.
 fn announce(net: &mut Net<Counter>, machine: usize, waiting: u32, timestamp: u64) {
-    let oldest = (waiting > 0).then_some((client(machine).session, Timestamp(timestamp)));
+    announce_of(net, client(machine), waiting, timestamp);
+}
+
+fn announce_of(net: &mut Net<Counter>, machine: ClientId, waiting: u32, timestamp: u64) {
+    let oldest = (waiting > 0).then_some((machine.session, Timestamp(timestamp)));
     let load = waiting.saturating_mul(1_000);
-    let message = SwitchMessage::Feedback(Feedback { machine: client(machine), load, oldest });
+    let message = SwitchMessage::Feedback(Feedback { machine, load, oldest });
     let said = Message::Switch(Switch { instance: net.hosts[0].replica.instance(), message });
-    (0..4).for_each(|id| net.forge(c(machine as u32), r(id), said.clone()));
+    (0..4).for_each(|id| net.forge(Principal::Client(machine), r(id), said.clone()));
     net.settle();
 }
 
@@ -223,17 +227,47 @@ fn abs_k22_who_says_that_much_waits_makes_nothing_fail_that_no_backup_has_done()
     assert_eq!(stopped_for(&net, StopReason::SlowerThanABackup), 0, "the Backup was too short to be measured");
 }
 
-/// It also says so while the Backups run, and nothing later: then as if as little waited as is asked for.
+/// It also says so while the Backups run, and nothing later: of whose requests none are executed, nothing waits there.
 #[test]
 fn abs_k22_who_says_in_backups_that_much_waits_hides_nobody() {
     let mut net = net(3_000);
+    let stranger = ClientId { identity: IdentityId(2), session: 0 };
     while net.hosts[0].replica.instance() == InstanceId(1) {
-        announce(&mut net, CLIENTS, u32::MAX, 1);
+        announce_of(&mut net, stranger, u32::MAX, 1);
         ask(&mut net, 1, FAST);
     }
-    announce(&mut net, CLIENTS, 0, 0);
+    announce_of(&mut net, stranger, 0, 0);
     ask(&mut net, 10, 20 * FAST);
     assert!(stopped_for(&net, StopReason::SlowerThanABackup) >= 2, "it is twenty times as slow");
+}
+
+/// For so many looks these clients ask, whose requests are on their way for eight times as long as replicas need.
+fn ask_from_afar(net: &mut Net<Counter>, looks: u64, clients: usize) {
+    let (until, instance) = (net.now.0 + looks * LOOK, net.hosts[0].replica.instance());
+    while net.now.0 < until && net.hosts[0].replica.instance() == instance {
+        (0..clients).for_each(|session| net.submit(session, &Counter::add(1), false));
+        let asked = net.clients[0].asked().unwrap().0;
+        let requests = core::mem::take(&mut net.in_flight);
+        announce(net, 0, clients as u32, asked);
+        net.pass(8 * FAST);
+        net.in_flight.extend(requests);
+        net.round();
+        let proposals = core::mem::take(&mut net.in_flight);
+        net.pass(FAST - 10 * clients as u64);
+        net.in_flight.extend(proposals);
+        net.settle();
+        net.completed.clear();
+    }
+}
+
+/// What waits is what is under way as well, in a Backup too: with fewer of the same clients nothing is slow.
+#[test]
+fn where_clients_are_far_away_an_instance_is_not_left_when_fewer_ask() {
+    let mut net = net(1_100);
+    ask_from_afar(&mut net, 1_000, CLIENTS);
+    assert_eq!(net.hosts[0].replica.instance(), InstanceId(2));
+    ask_from_afar(&mut net, 100, 1);
+    assert_eq!(net.hosts[0].replica.instance(), InstanceId(2), "it takes as long as it did");
 }
 
 /// For so many looks others are served fast, and a machine goes on saying that its request of this number waits.
@@ -305,7 +339,7 @@ fn feedback_is_heard_where_it_matters_and_of_its_own_machine_only() {
         let message = SwitchMessage::Feedback(Feedback { machine, load, oldest });
         Message::Switch(Switch { instance: InstanceId(1), message })
     };
-    let other = ClientId { identity: crate::ids::IdentityId(9), session: 0 };
+    let other = ClientId { identity: IdentityId(9), session: 0 };
     net.forge(c(0), r(1), said(other, 0, None));
     net.forge(c(0), r(1), said(client(0), 0, Some((0, Timestamp(1)))));
     net.forge(r(2), r(1), said(client(0), 0, None));

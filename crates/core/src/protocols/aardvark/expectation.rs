@@ -1,8 +1,9 @@
 //! What a view is expected to execute: Aardvark 5 of the [module](super).
 
 use super::rates::{Rate, Rates};
+use crate::ids::IdentityId;
 use crate::time::{Duration, Instant};
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 
 /// Halves of a view time-out for which a view is not judged: it has just begun.
 const BEGINS_HALVES: u64 = 1;
@@ -33,13 +34,25 @@ pub(super) struct Expectation {
     /// By how much what is expected has grown since the grace, in millionths.
     raised: u64,
     turn: Turn,
-    /// Since somebody last [asked](Self::take_measure).
+    /// Since somebody last [asked](Self::take_measure), and whose requests were executed.
     measure: Turn,
+    executed_of: BTreeMap<IdentityId, u64>,
     /// Since the last look; how many were slow in a row; and whether the last view may not be ended by them, nor this.
     look: Turn,
     slow_looks: u32,
     is_patient: bool,
     ended_by_looks: bool,
+}
+
+/// What was done in some stretch of time.
+#[derive(Debug)]
+pub(crate) struct Measure {
+    /// Requests that waited here and were executed.
+    pub(crate) executed: u64,
+    /// Microseconds for which requests have waited, together.
+    pub(crate) waited: u64,
+    /// Whose requests were executed: how many of each identity.
+    pub(crate) executed_of: BTreeMap<IdentityId, u64>,
 }
 
 /// What happens in a turn.
@@ -95,6 +108,7 @@ impl Expectation {
             raised: MILLION,
             turn,
             measure: turn,
+            executed_of: BTreeMap::new(),
             look: turn,
             slow_looks: 0,
             is_patient: false,
@@ -119,28 +133,34 @@ impl Expectation {
         self.turn = self.turn.next(now);
         self.look = self.look.next(now);
         self.measure = self.measure.next(now);
+        self.executed_of.clear();
         self.slow_looks = 0;
     }
 
     /// Goes on with what is expected, where nothing waits yet.
     pub(super) fn resumed(self) -> Self {
         let nothing = Turn::default();
-        Self { turn: nothing, look: nothing, measure: nothing, slow_looks: 0, ..self }
+        Self { turn: nothing, look: nothing, measure: nothing, executed_of: BTreeMap::new(), slow_looks: 0, ..self }
     }
 
-    /// How many requests that waited here were executed since the last time, and how many microseconds requests have
-    /// waited together.
-    pub(super) fn take_measure(&mut self, now: Instant) -> (u64, u64) {
+    /// What was done since the last time.
+    pub(super) fn take_measure(&mut self, now: Instant) -> Measure {
         let mut measure = self.measure;
         measure.waiting(now, measure.waiting);
         self.measure = measure.next(now);
-        (measure.executed, measure.waited)
+        Measure {
+            executed: measure.executed,
+            waited: measure.waited,
+            executed_of: core::mem::take(&mut self.executed_of),
+        }
     }
 
-    pub(super) fn executed(&mut self) {
+    /// A request of this identity.
+    pub(super) fn executed(&mut self, of: IdentityId) {
         for stretch in [&mut self.turn, &mut self.look, &mut self.measure] {
             stretch.executed = stretch.executed.saturating_add(1);
         }
+        *self.executed_of.entry(of).or_default() += 1;
     }
 
     pub(super) fn batch(&mut self, requests: usize) {
@@ -375,7 +395,7 @@ mod tests {
         for now in [1, 2, u64::MAX / 2, u64::MAX] {
             expectation.waiting(Instant(now), usize::MAX);
             expectation.turn.executed = u64::MAX;
-            expectation.executed();
+            expectation.executed(IdentityId(1));
             expectation.batch(usize::MAX);
             expectation.turn(Instant(now), Duration(u64::MAX));
             expectation.entered(Instant(now));

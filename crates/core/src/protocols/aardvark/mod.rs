@@ -84,8 +84,9 @@ pub(crate) mod rates;
 
 use self::beginnings::Beginnings;
 use self::expectation::Expectation;
+pub(crate) use self::expectation::Measure;
 use crate::digest::Digest;
-use crate::ids::ReplicaId;
+use crate::ids::{IdentityId, ReplicaId};
 use crate::machine::Step;
 use crate::time::{Duration, Instant};
 
@@ -266,16 +267,15 @@ impl Watch {
         self.proposals = self.proposals.saturating_add(1);
     }
 
-    /// How many requests that waited here were executed since the last time, and how many microseconds requests have
-    /// waited together; but for what was void.
-    pub(in crate::protocols) fn take_measure(&mut self, now: Instant) -> (u64, u64) {
+    /// What was done since the last time, but for what was void.
+    pub(in crate::protocols) fn take_measure(&mut self, now: Instant) -> Measure {
         self.expectation.take_measure(now)
     }
 
-    /// A request that waited here was executed.
-    pub(in crate::protocols) fn executed(&mut self) {
+    /// A request of this identity that waited here was executed.
+    pub(in crate::protocols) fn executed(&mut self, of: IdentityId) {
         self.has_executed = true;
-        self.expectation.executed();
+        self.expectation.executed(of);
     }
 
     /// A batch of so many requests was.
@@ -412,7 +412,7 @@ mod tests {
             }
             watch.waiting(now, 100);
             now += Watch::turn(timeout);
-            watch.executed();
+            watch.executed(IdentityId(1));
             watch.judge(now, timeout, false, None);
             fails_at = fails_at.or(watch.failed().map(|failed| (turn, failed)));
         }

@@ -318,7 +318,7 @@ impl TotalOrder for Pbft {
 
     fn executed(&mut self, client: ClientId, timestamp: Timestamp) {
         if self.pool.executed(client, timestamp) {
-            self.watch.iter_mut().for_each(Watch::executed);
+            self.watch.iter_mut().for_each(|watch| watch.executed(client.identity));
         }
     }
 

@@ -4,7 +4,7 @@
 use super::PbftTimer;
 use super::replica::{Ctx, Pbft, Phase};
 use crate::ids::{ClientId, ReplicaId, View};
-use crate::protocols::aardvark::Watch;
+use crate::protocols::aardvark::{Measure, Watch};
 use crate::protocols::total_order::OrderEffect;
 use crate::time::{Duration, Instant};
 use core::ops::Bound;
@@ -25,7 +25,7 @@ impl Pbft {
     }
 
     /// What was done since the last time, if it is watched: see [`Watch::take_measure`].
-    pub(crate) fn take_measure(&mut self, now: Instant) -> Option<(u64, u64)> {
+    pub(crate) fn take_measure(&mut self, now: Instant) -> Option<Measure> {
         self.watch.as_mut().map(|watch| watch.take_measure(now))
     }
 

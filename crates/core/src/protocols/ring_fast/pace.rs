@@ -238,19 +238,18 @@ impl Watch {
         if hops.hops.len() != come {
             return Err(Rejection::Malformed);
         }
+        if originator == me && hops.round.number != self.begun {
+            return Err(Rejection::OutsideWindow);
+        }
+        if self.passed.get(&originator).is_some_and(|at| now - *at < interval(limits)) {
+            return Err(Rejection::Overload);
+        }
+        self.check_last(around, &hops)?;
+        self.passed.insert(originator, now);
         if originator != me {
-            if self.passed.get(&originator).is_some_and(|at| now - *at < interval(limits)) {
-                return Err(Rejection::Overload);
-            }
-            self.check_last(around, &hops)?;
-            self.passed.insert(originator, now);
             self.pass_on(around, hops);
             return Ok(());
         }
-        if hops.round.number != self.begun {
-            return Err(Rejection::OutsideWindow);
-        }
-        self.check_last(around, &hops)?;
         // Those before it its predecessor has only passed on.
         self.check(around, &hops).map_err(|_| Rejection::OutsideWindow)?;
         (around.send)(successor(self.replicas, me), PaceMessage::Report(hops));
@@ -741,6 +740,17 @@ mod tests {
             let round = Round { originator: ReplicaId(0), number };
             let check = PaceMessage::Check(Hops { round, hops: vec![hop_of(&ring.keyrings[0], round)] });
             ring.step(1, |pace, around| pace.on_message(around, ReplicaId(0), check));
+        }
+        assert_eq!(ring.rejected, [Rejection::Overload; 9]);
+        assert_eq!(ring.mail.len(), 1);
+        // So it does at the end of a round, where all hops are there.
+        ring.mail.clear();
+        ring.rejected.clear();
+        let round = Round { originator: ReplicaId(0), number: ring.paces[0].begun };
+        let hops: Vec<_> = ring.keyrings.iter().map(|keyring| hop_of(keyring, round)).collect();
+        for _ in 0..10 {
+            let check = PaceMessage::Check(Hops { round, hops: hops.clone() });
+            ring.step(0, |pace, around| pace.on_message(around, ReplicaId(3), check));
         }
         assert_eq!(ring.rejected, [Rejection::Overload; 9]);
         assert_eq!(ring.mail.len(), 1);
