@@ -48,8 +48,8 @@ pub(crate) struct Shape {
     /// What to call the cluster
     #[arg(long, default_value = "bezant")]
     name: String,
-    /// The replication protocol: pbft, quorum, zlight, chain, azyzzyva, aliph, ring, unreplicated, or a list of parts
-    /// such as "zlight, chain, backup(pbft)"
+    /// The replication protocol: pbft, aardvark, ritas, quorum, zlight, chain, azyzzyva, aliph, r-aliph, ring,
+    /// unreplicated, or a list of parts such as "zlight, chain, backup(pbft)"
     #[arg(long, value_name = "NAME", default_value_t, value_parser = parse_protocol)]
     protocol: Protocol,
     /// How many requests a "backup(pbft)" answers before the next part has its turn

@@ -35,6 +35,10 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+/// How many requests at most give way to one. Where bytes are short a request has four kilobytes on average, and one of
+/// a megabyte takes the room of so many.
+const GIVEN_MAX: usize = 256;
+
 #[derive(Clone, Debug)]
 struct Waiting {
     request: Request,
@@ -176,7 +180,7 @@ impl Pool {
         if !takes_room(client) {
             return Ok(());
         }
-        self.make_room_for_stranger(client, direct, limits)?;
+        let mut given: Vec<Taken> = self.make_room_for_stranger(client, direct, limits)?.into_iter().collect();
         let mut bounds = Bounds { number: limits.pending_requests_max, bytes: limits.pending_bytes_max };
         if self.shares.room(owner_of(client), bytes, bounds) == Room::Free {
             return Ok(());
@@ -185,14 +189,20 @@ impl Pool {
         bounds.number += self.passed_on.len();
         bounds.bytes += kept.sum::<usize>();
         loop {
-            match self.shares.room(owner_of(client), bytes, bounds) {
+            let owner = match self.shares.room(owner_of(client), bytes, bounds) {
                 Room::Free => return Ok(()),
-                Room::InPlaceOf(owner) => {
-                    let mut newest = self.unproposed.values().rev();
-                    let given = newest.find(|of| owner_of(**of) == owner && !self.has_place(**of)).copied();
-                    self.remove(given.ok_or(Rejection::Overload)?);
+                Room::InPlaceOf(owner) => Some(owner).filter(|_| given.len() < GIVEN_MAX),
+                Room::None => None,
+            };
+            let mut newest = self.unproposed.values().rev();
+            let gives = newest.find(|of| Some(owner_of(**of)) == owner && !self.has_place(**of)).copied();
+            match gives.and_then(|client| self.take(client)) {
+                Some(taken) => given.push(taken),
+                // Nothing gives way where there is no room all the same.
+                None => {
+                    given.into_iter().for_each(|taken| self.put(taken));
+                    return Err(Rejection::Overload);
                 }
-                Room::None => return Err(Rejection::Overload),
             }
         }
     }
@@ -204,19 +214,30 @@ impl Pool {
 
     /// Clients that the cluster file does not name have a part of the places, at least one. A JOIN that comes from its
     /// client takes the place of the oldest that nobody watches: what others pass on may never be ordered.
-    fn make_room_for_stranger(&mut self, client: ClientId, direct: bool, limits: &Limits) -> Result<(), Rejection> {
+    fn make_room_for_stranger(
+        &mut self,
+        client: ClientId,
+        direct: bool,
+        limits: &Limits,
+    ) -> Result<Option<Taken>, Rejection> {
         if !client.identity.is_dynamic() {
-            return Ok(());
+            return Ok(None);
         }
-        if self.is_crowded(client, limits) {
-            let joining = self.waiting.range(ClientId { identity: IdentityId::JOINING, session: 0 }..);
-            let of_clients = joining.filter(|(waiting, _)| waiting.identity.is_joining());
-            let unwatched = of_clients.filter(|(_, waiting)| !self.watched.contains_key(&waiting.ticket));
-            let oldest = unwatched.min_by_key(|(_, waiting)| waiting.ticket).map(|(client, _)| *client);
-            self.remove(oldest.filter(|_| direct).ok_or(Rejection::Overload)?);
-        }
+        let is_crowded = self.is_crowded(client, limits);
         let strangers_max = (limits.pending_requests_max / 2).max(1);
-        if self.strangers >= strangers_max { Err(Rejection::Overload) } else { Ok(()) }
+        if self.strangers - usize::from(is_crowded) >= strangers_max {
+            return Err(Rejection::Overload);
+        }
+        if !is_crowded {
+            return Ok(None);
+        }
+        let joining = self.waiting.range(ClientId { identity: IdentityId::JOINING, session: 0 }..);
+        let of_clients = joining.filter(|(waiting, _)| waiting.identity.is_joining());
+        let unwatched = of_clients.filter(|(_, waiting)| !self.watched.contains_key(&waiting.ticket));
+        let unwatched = unwatched.filter(|(client, _)| !self.has_place(**client));
+        let oldest = unwatched.min_by_key(|(_, waiting)| waiting.ticket).map(|(client, _)| *client);
+        let oldest = oldest.filter(|_| direct).ok_or(Rejection::Overload)?;
+        Ok(self.take(oldest))
     }
 
     /// Whether all the places for JOINs are taken, and this would be one more.
@@ -699,6 +720,34 @@ mod tests {
         pool.check_room(&limits);
         let sessions: Vec<u32> = pool.next_batch(&limits, |_| ()).iter().map(|of| of.client.session).collect();
         assert_eq!(sessions, [2, 1, 0], "those with places come first");
+    }
+
+    #[test]
+    fn a_join_that_a_replica_has_passed_on_gives_way_to_no_other() {
+        let limits = Limits { pending_requests_max: 8, ..Limits::default() };
+        let mut pool = Pool::default();
+        let join = |number: u32| request_of(IdentityId::JOINING.0 | number, 0, 1, 1);
+        assert_eq!(pool.add(join(1), None, &limits), Ok(true));
+        pool.watch(join(1).client);
+        assert_eq!(pool.add(join(2), Some(ReplicaId(1)), &limits), Ok(true), "it has the replica's place");
+        assert_eq!(pool.add(join(3), None, &limits), Err(Rejection::Overload));
+        assert!(pool.waits(join(1).client, Timestamp(1)) && pool.waits(join(2).client, Timestamp(1)));
+    }
+
+    #[test]
+    fn others_give_way_to_nothing_for_which_there_is_no_room() {
+        let limits = Limits { pending_requests_max: 10, pending_bytes_max: 100, ..Limits::default() };
+        let mut pool = Pool::default();
+        let mut add = |identity, session, size| pool.add(request_of(identity, session, 1, size), None, &limits);
+        assert!(
+            [(1, 0, 10), (1, 1, 20), (2, 0, 26), (3, 0, 26)].map(|(id, session, size)| add(id, session, size))
+                == [Ok(true); 4]
+        );
+        // The first identity has most, and what it gave would not be enough: then it has less than this one.
+        assert_eq!(add(4, 0, 41), Err(Rejection::Overload));
+        assert_eq!(held(&pool), [2, 1, 1]);
+        let next: Vec<u32> = pool.next_batch(&limits, |_| ()).iter().map(|of| of.client.session).collect();
+        assert_eq!(next, [0, 1, 0, 0], "each where it was");
     }
 
     /// Nobody accepts anything before an INIT.

@@ -76,8 +76,8 @@ fn table_3() -> Experiment {
         kept("aliph", Fault::Malformed, "–"),
         kept("aliph", Fault::ProcessingDelay, "0.05"),
         kept("aliph", Fault::ReplicaFlood, "0"),
-        claim("Seconds without an answer, `aliph`", "all", Ours::Silence("aliph")),
-        claim("the same, `pbft`", "all", Ours::Silence("pbft")),
+        claim("Seconds without an answer, `aliph`", "all; 0 would be good", Ours::Silence("aliph")),
+        claim("the same, `pbft`", "all; 0 would be good", Ours::Silence("pbft")),
     ];
     Experiment {
         name: "table-3".into(),
@@ -106,6 +106,9 @@ const AARDVARK_SHARE: f64 = 0.9;
 /// Aardvark, and what is robust because of it.
 const ROBUST: [&str; 4] = [AARDVARK, R_ALIPH, ROBUST_RING, ROBUST_CHAIN];
 
+/// Attacks on instances that end, of which Aardvark has none: it runs under them as a yardstick.
+const OF_INSTANCES: [Fault; 3] = [Fault::PanicStorm, Fault::FeedbackLies, Fault::LowLoadForgery];
+
 /// What is wanted of [`ROBUST`] under attacks; of Aardvark with what the paper says besides.
 fn robust_claims(attacks: &[Fault], of_aardvark: impl Fn(Fault) -> &'static str) -> Vec<Claim> {
     let kept = |attack: &Fault| {
@@ -123,7 +126,7 @@ fn robust_claims(attacks: &[Fault], of_aardvark: impl Fn(Fault) -> &'static str)
         let what = format!("Seconds without an answer after the first 5 s of an attack, {name}");
         claim(what, "0", Ours::Silence(protocol))
     };
-    let mut claims: Vec<_> = attacks.iter().map(kept).collect();
+    let mut claims: Vec<_> = attacks.iter().filter(|attack| !OF_INSTANCES.contains(attack)).map(kept).collect();
     for one in compositions {
         let concerned = attacks.iter().filter(|attack| attack.concerns(Protocol::RAliph));
         claims.extend(concerned.map(|attack| beside(one, attack)));
@@ -164,8 +167,9 @@ fn other_attacks() -> Experiment {
             "Each attack begins in the middle of a run, so that with and without it are a second apart; it is \
             measured at its end. Attackers take processor time from those they attack. `equivocate` and `join-flood` \
             are on Aardvark alone: the head of a composition's fast part has nothing to propose differently to \
-            different replicas, and nobody joins. `lying-snapshot` is not among them: it lies only to those that \
-            fetch state."
+            different replicas, and nobody joins. `low-load-forgery`, `panic-storm` and `feedback-lies` are about \
+            instances that end, of which Aardvark alone has none: there it only reads and drops them. \
+            `lying-snapshot` is not among them: it lies only to those that fetch state."
                 .into(),
     }
 }

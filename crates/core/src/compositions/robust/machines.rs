@@ -104,8 +104,8 @@ impl Machines {
     }
 
     /// How much has waited since the last time, in thousandths of a request times microseconds; for each identity no
-    /// more than so much. What it had more than that counts the next time.
-    pub(super) fn take_waited(&mut self, now: Instant, most: impl Fn(IdentityId) -> u64) -> u64 {
+    /// more than so much. What it had more than that counts the next time, if it waited in the last `kept`.
+    pub(super) fn take_waited(&mut self, now: Instant, kept: Duration, most: impl Fn(IdentityId) -> u64) -> u64 {
         let (mut sum, mut left, mut of) = (0_u64, 0, None);
         for (name, machine) in &mut self.machines {
             machine.pass(now);
@@ -113,7 +113,7 @@ impl Machines {
                 left = most(name.identity);
             }
             let counted = machine.waited.min(left);
-            machine.waited -= counted;
+            machine.waited = (machine.waited - counted).min(machine.load.saturating_mul(kept.0));
             left -= counted;
             sum = sum.saturating_add(counted);
         }
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn what_waits_is_what_the_machines_last_said() {
         let mut machines = Machines::default();
-        let take = |machines: &mut Machines, now| machines.take_waited(Instant(now), |_| u64::MAX);
+        let take = |machines: &mut Machines, now| machines.take_waited(Instant(now), SOON, |_| u64::MAX);
         machines.hear(Instant(0), &said(machine(1, 0), 10, 1));
         machines.hear(Instant(100), &said(machine(2, 0), 5, 1));
         assert_eq!(take(&mut machines, 200), 10 * 200 + 5 * 100);
@@ -183,10 +183,12 @@ mod tests {
         let mut machines = Machines::default();
         let two = [said(machine(1, 0), 10, 1), said(machine(1, 7), 10, 1), said(machine(2, 0), 3, 1)];
         assert!(two.iter().all(|said| machines.hear(Instant(0), said)));
-        let mut take = |now, most: [u64; 2]| machines.take_waited(Instant(now), |of| most[of.0 as usize - 1]);
+        let mut take = |now, most: [u64; 2]| machines.take_waited(Instant(now), SOON, |of| most[of.0 as usize - 1]);
         assert_eq!(take(100, [1_500, 900]), 1_500 + 300, "both machines together");
         assert_eq!(take(100, [900, 900]), 500);
         assert_eq!(take(100, [900, 900]), 0, "nothing counts twice");
+        assert_eq!(take(1_000, [0, 0]), 0, "nothing of it was served");
+        assert_eq!(take(1_000, [9_000, 9_000]), 2 * 1_000 + 300, "and then what waited of late");
     }
 
     #[test]

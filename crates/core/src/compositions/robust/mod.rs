@@ -5,8 +5,8 @@
 //! Aliph's instances are fast while nobody fails, and as slow as one faulty replica wants: a head of Chain that orders
 //! a request just before its client panics keeps its place, and a hundredth of the throughput. Aardvark cannot be
 //! slowed down so. A robust composition has Aardvark as its Backup, and leaves every other instance that does less than
-//! that Backup did. A composition is robust where its schedule has a `backup(aardvark)`; `r-aliph` begins with one, so
-//! that there is something to measure by.
+//! that Backup did. A composition is robust where its schedule has a `backup(aardvark)` and another part; `r-aliph`
+//! begins with the Backup, so that there is something to measure by.
 //!
 //! # Steps
 //! * Robust 1. *Feedback.* A client machine tells all replicas how many requests of all its sessions have waited, on
@@ -17,13 +17,14 @@
 //!   judges, it waits four times as long before it says so again, and before it says that nothing has ended.
 //! * Robust 2. *Load.* So a replica knows how many requests wait, wherever they wait. Who has said nothing for three
 //!   looks does not count; in a Backup, for twelve.
-//! * Robust 3. *What a Backup does.* Four times in a status interval a replica looks at how much has been done. Of
-//!   each of the last n Backups that it could measure it remembers the most that was done at each load: within two
-//!   looks, and within twenty, if one lasted so long. There counts what waited in its own pool and was executed; the
-//!   load is what waits there or what machines say, whichever is more. What those of one identity say counts for no
-//!   more than if each of its requests that are executed had waited for a status interval before it came, or its
-//!   answer after it left; the rest counts when more are. What a Backup expects of its primaries (Aardvark 5) it
-//!   hands on to the next one.
+//! * Robust 3. *What a Backup does.* Four times in a status interval a replica looks at how much has been done. Of each
+//!   of the last n Backups that it could measure it remembers the most that was done at each load: within two looks,
+//!   and within twenty, if one lasted so long. There counts what waited in its own pool and was executed; the load is
+//!   what waits there or what machines say, whichever is more. What those of one identity say counts for no more than
+//!   if each of its requests that are executed had waited for a status interval before it came, or its answer after it
+//!   left; the rest counts when more are, but for what waited longer ago than that. What was executed within two looks,
+//!   or within twenty, counts at the load of the next ones if that is more, for answers are still under way. What a
+//!   Backup expects of its primaries (Aardvark 5) it hands on to the next one.
 //! * Robust 4. *Expectations.* An instance that is no Backup stops when it does less than half of that, at no less
 //!   load, within two looks, three times in a row; or, within twenty, not a twentieth more: one that is no better than
 //!   a Backup is not worth while, and a Backup may have been slow itself, whose primary the next one does not have.
@@ -168,7 +169,7 @@ impl Robust {
         let is_yardstick = instance.take_measure(now).is_some();
         self.worth.begin(now, if is_yardstick { Role::Yardstick } else { Role::Measured });
         self.machines.begin();
-        self.machines.take_waited(now, |_| u64::MAX);
+        self.machines.take_waited(now, Duration(0), |_| u64::MAX);
         self.logged = instance.ledger().log.length();
         self.served = Served::from(self.logged);
         (self.alone, self.begun, self.looked, self.gap) = (None, now, now, FOREVER);
@@ -203,10 +204,10 @@ impl Robust {
                 let longest = status_interval.0.saturating_add(waited.checked_div(executed).unwrap_or_default());
                 let of = |identity| executed_of.get(&identity).copied().unwrap_or_default();
                 let most = |identity| longest.saturating_mul(1_000).saturating_mul(of(identity));
-                let said = self.machines.take_waited(now, most);
+                let said = self.machines.take_waited(now, status_interval, most);
                 Done { served: executed, waited: said.max(waited.saturating_mul(1_000)) }
             }
-            None => Done { served: logged_now, waited: self.machines.take_waited(now, |_| u64::MAX) },
+            None => Done { served: logged_now, waited: self.machines.take_waited(now, status_interval, |_| u64::MAX) },
         };
         self.worth.look(now, done)
     }

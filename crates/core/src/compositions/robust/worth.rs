@@ -95,13 +95,31 @@ struct Known {
     backups: VecDeque<Rates>,
     /// Whether the running Backup is one of them.
     has_this: bool,
+    /// What it did in its last span, until it is known what waits in the next: of what a span executes at its end the
+    /// answers are still under way, and what waits is said later.
+    last: Option<Rate>,
     span: Span,
     /// How often in a row the instance has failed.
     failed: u32,
 }
 
 impl Known {
+    /// A span of a Backup ends.
     fn note(&mut self, rate: Rate, n: usize) {
+        if let Some(last) = self.last.replace(rate) {
+            self.keep(Rate { load: last.load.max(rate.load), ..last }, n);
+        }
+    }
+
+    /// The Backup ends.
+    fn end(&mut self, n: usize) {
+        if let Some(last) = self.last.take() {
+            self.keep(last, n);
+        }
+        self.has_this = false;
+    }
+
+    fn keep(&mut self, rate: Rate, n: usize) {
         if !core::mem::replace(&mut self.has_this, true) {
             if self.backups.len() == n {
                 self.backups.pop_front();
@@ -133,14 +151,14 @@ impl Worth {
     /// An instance begins.
     pub(super) fn begin(&mut self, now: Instant, role: Role) {
         (self.role, self.unmeasured) = (role, 0);
-        self.known.iter_mut().for_each(|known| known.has_this = false);
+        self.known.iter_mut().for_each(|known| known.end(self.n));
         self.pause(now);
     }
 
     /// What was measured so far is void.
     pub(super) fn pause(&mut self, now: Instant) {
         for known in &mut self.known {
-            (known.span, known.failed) = (Span { began: now, ..Span::default() }, 0);
+            (known.span, known.failed, known.last) = (Span { began: now, ..Span::default() }, 0, None);
         }
     }
 
@@ -389,6 +407,22 @@ mod tests {
         watched.waiting = 400;
         watched.backup(2, 1_000);
         assert_eq!(watched.looks(999, 9_000), None);
+    }
+
+    /// Clients that are far away ask at once: their requests are executed in the last look of a span, and wait for
+    /// their answers in the next one.
+    #[test]
+    fn what_is_executed_at_the_end_of_a_span_counts_at_the_load_of_the_next() {
+        let mut watched = Watched::new(0);
+        watched.begin(Role::Yardstick);
+        assert_eq!(watched.looks(1, 0), None);
+        watched.waiting = 160;
+        assert_eq!(watched.looks(1, 400), None);
+        watched.waiting = 400;
+        assert_eq!(watched.looks(18, 130), None);
+        watched.begin(Role::Measured);
+        watched.waiting = 100;
+        assert_eq!(watched.looks(20, 33), None, "each request takes as long as in the Backup");
     }
 
     #[test]

@@ -34,7 +34,8 @@ pub(super) struct Expectation {
     /// By how much what is expected has grown since the grace, in millionths.
     raised: u64,
     turn: Turn,
-    /// Since somebody last [asked](Self::take_measure), and whose requests were executed.
+    /// Since somebody last [asked](Self::take_measure), and how many requests of each identity that the cluster file
+    /// names were executed.
     measure: Turn,
     executed_of: BTreeMap<IdentityId, u64>,
     /// Since the last look; how many were slow in a row; and whether the last view may not be ended by them, nor this.
@@ -51,7 +52,7 @@ pub(crate) struct Measure {
     pub(crate) executed: u64,
     /// Microseconds for which requests have waited, together.
     pub(crate) waited: u64,
-    /// Whose requests were executed: how many of each identity.
+    /// How many requests of each identity that the cluster file names were executed.
     pub(crate) executed_of: BTreeMap<IdentityId, u64>,
 }
 
@@ -160,7 +161,10 @@ impl Expectation {
         for stretch in [&mut self.turn, &mut self.look, &mut self.measure] {
             stretch.executed = stretch.executed.saturating_add(1);
         }
-        *self.executed_of.entry(of).or_default() += 1;
+        // Where others may join nobody asks whose they were.
+        if !of.is_dynamic() {
+            *self.executed_of.entry(of).or_default() += 1;
+        }
     }
 
     pub(super) fn batch(&mut self, requests: usize) {

@@ -2,10 +2,10 @@
 //!
 //! # What it is for
 //! PBFT is safe whoever its primary is, and as fast as its primary wants: one that orders a request just before the
-//! time-out of each keeps its view, and a hundredth of the throughput. In Aardvark no view lasts for ever. What the
-//! views before this one were worth is what the present primary has to be worth as well, and a little more every
-//! second, until it fails; then the next one has its turn. So a faulty primary that wants to stay must be as fast as a
-//! correct one.
+//! time-out of each keeps its view, and a hundredth of the throughput. In Aardvark no busy view lasts for ever. The
+//! present primary has to be worth nearly as much as those of the views before this one, and a little more every
+//! second, until it fails; then the next one has its turn. So a faulty primary that wants to stay must be nearly as
+//! fast as a correct one.
 //!
 //! It is no other protocol: messages, records, safety and recovery are [PBFT's](super::pbft), which holds a [`Watch`]
 //! where the schedule says `backup(aardvark)`. A watch changes nothing but *when* a replica leaves its view.
