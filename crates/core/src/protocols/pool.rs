@@ -4,7 +4,8 @@
 //! **What a replica passes on has a place.** A backup that watches a request leaves its view if the request is not
 //! ordered in time. So a correct primary must have room for what is watched, whoever else fills its pool, and whoever's
 //! request it is. For every other replica it keeps one place beyond its bounds: a request that this replica has passed
-//! on and for which there was no room neither needs any nor gives way. A liar's place is its own.
+//! on and for which there was no room, or would be none any more, neither needs any nor gives way. A liar's place is
+//! its own.
 //!
 //! **Who reminds has the next turn.** A client with many sessions may ask the primary for all of them, and a backup for
 //! the last one first: the backup would wait for the whole queue. So a request that a replica passes on for the second
@@ -34,10 +35,6 @@ use crate::shares::{Bounds, Room, Shares, owner_of};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-
-/// How many requests at most give way to one. Where bytes are short a request has four kilobytes on average, and one of
-/// a megabyte takes the room of so many.
-const GIVEN_MAX: usize = 256;
 
 #[derive(Clone, Debug)]
 struct Waiting {
@@ -175,12 +172,13 @@ impl Pool {
         Ok(true)
     }
 
-    /// Room for one more, in the place of the newest requests of whoever has most, if it need be.
+    /// Room for one more, in the place of the newest requests of whoever has most, if it need be. What a replica has
+    /// passed on does not give way, but has that replica's place if it is free.
     fn make_room(&mut self, client: ClientId, bytes: usize, direct: bool, limits: &Limits) -> Result<(), Rejection> {
         if !takes_room(client) {
             return Ok(());
         }
-        let mut given: Vec<Taken> = self.make_room_for_stranger(client, direct, limits)?.into_iter().collect();
+        self.make_room_for_stranger(client, direct, limits)?;
         let mut bounds = Bounds { number: limits.pending_requests_max, bytes: limits.pending_bytes_max };
         if self.shares.room(owner_of(client), bytes, bounds) == Room::Free {
             return Ok(());
@@ -191,18 +189,21 @@ impl Pool {
         loop {
             let owner = match self.shares.room(owner_of(client), bytes, bounds) {
                 Room::Free => return Ok(()),
-                Room::InPlaceOf(owner) => Some(owner).filter(|_| given.len() < GIVEN_MAX),
-                Room::None => None,
+                Room::InPlaceOf(owner) => owner,
+                Room::None => return Err(Rejection::Overload),
             };
             let mut newest = self.unproposed.values().rev();
-            let gives = newest.find(|of| Some(owner_of(**of)) == owner && !self.has_place(**of)).copied();
-            match gives.and_then(|client| self.take(client)) {
-                Some(taken) => given.push(taken),
-                // Nothing gives way where there is no room all the same.
-                None => {
-                    given.into_iter().for_each(|taken| self.put(taken));
-                    return Err(Rejection::Overload);
+            let given = newest.find(|of| owner_of(**of) == owner && !self.has_place(**of)).copied();
+            let given = given.ok_or(Rejection::Overload)?;
+            let waiting = &self.waiting[&given];
+            match waiting.passed_on_by.iter().find(|from| !self.passed_on.contains_key(from)).copied() {
+                Some(place) => {
+                    bounds.number += 1;
+                    bounds.bytes += waiting.request.operation.len();
+                    let turn = self.take_turn(given);
+                    self.passed_on.insert(place, turn);
                 }
+                None => self.remove(given),
             }
         }
     }
@@ -214,14 +215,9 @@ impl Pool {
 
     /// Clients that the cluster file does not name have a part of the places, at least one. A JOIN that comes from its
     /// client takes the place of the oldest that nobody watches: what others pass on may never be ordered.
-    fn make_room_for_stranger(
-        &mut self,
-        client: ClientId,
-        direct: bool,
-        limits: &Limits,
-    ) -> Result<Option<Taken>, Rejection> {
+    fn make_room_for_stranger(&mut self, client: ClientId, direct: bool, limits: &Limits) -> Result<(), Rejection> {
         if !client.identity.is_dynamic() {
-            return Ok(None);
+            return Ok(());
         }
         let is_crowded = self.is_crowded(client, limits);
         let strangers_max = (limits.pending_requests_max / 2).max(1);
@@ -229,15 +225,15 @@ impl Pool {
             return Err(Rejection::Overload);
         }
         if !is_crowded {
-            return Ok(None);
+            return Ok(());
         }
         let joining = self.waiting.range(ClientId { identity: IdentityId::JOINING, session: 0 }..);
         let of_clients = joining.filter(|(waiting, _)| waiting.identity.is_joining());
         let unwatched = of_clients.filter(|(_, waiting)| !self.watched.contains_key(&waiting.ticket));
         let unwatched = unwatched.filter(|(client, _)| !self.has_place(**client));
         let oldest = unwatched.min_by_key(|(_, waiting)| waiting.ticket).map(|(client, _)| *client);
-        let oldest = oldest.filter(|_| direct).ok_or(Rejection::Overload)?;
-        Ok(self.take(oldest))
+        self.remove(oldest.filter(|_| direct).ok_or(Rejection::Overload)?);
+        Ok(())
     }
 
     /// Whether all the places for JOINs are taken, and this would be one more.
@@ -735,7 +731,7 @@ mod tests {
     }
 
     #[test]
-    fn others_give_way_to_nothing_for_which_there_is_no_room() {
+    fn what_a_replica_has_passed_on_does_not_give_way() {
         let limits = Limits { pending_requests_max: 10, pending_bytes_max: 100, ..Limits::default() };
         let mut pool = Pool::default();
         let mut add = |identity, session, size| pool.add(request_of(identity, session, 1, size), None, &limits);
@@ -743,11 +739,19 @@ mod tests {
             [(1, 0, 10), (1, 1, 20), (2, 0, 26), (3, 0, 26)].map(|(id, session, size)| add(id, session, size))
                 == [Ok(true); 4]
         );
-        // The first identity has most, and what it gave would not be enough: then it has less than this one.
-        assert_eq!(add(4, 0, 41), Err(Rejection::Overload));
-        assert_eq!(held(&pool), [2, 1, 1]);
-        let next: Vec<u32> = pool.next_batch(&limits, |_| ()).iter().map(|of| of.client.session).collect();
-        assert_eq!(next, [0, 1, 0, 0], "each where it was");
+        for session in [0, 1] {
+            assert_eq!(
+                pool.add(request(session, 1, 10 + 10 * session as usize), Some(ReplicaId(2)), &limits),
+                Ok(false)
+            );
+        }
+        // The first identity has most. Its newest request has the place now, and the other one gives way.
+        assert_eq!(pool.add(request_of(4, 0, 1, 39), None, &limits), Ok(true));
+        assert_eq!(held(&pool), [1, 1, 1]);
+        assert!(pool.has_place(request(1, 1, 20).client));
+        assert_eq!(pool.add(request(1, 1, 20), Some(ReplicaId(2)), &limits), Ok(false));
+        pool.check_room(&limits);
+        assert_eq!(pool.next_batch(&limits, |_| ())[0].client.session, 1);
     }
 
     /// Nobody accepts anything before an INIT.

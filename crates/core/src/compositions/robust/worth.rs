@@ -111,12 +111,11 @@ impl Known {
         }
     }
 
-    /// The Backup ends.
-    fn end(&mut self, n: usize) {
+    /// Nothing follows the last span.
+    fn end_span(&mut self, n: usize) {
         if let Some(last) = self.last.take() {
             self.keep(last, n);
         }
-        self.has_this = false;
     }
 
     fn keep(&mut self, rate: Rate, n: usize) {
@@ -151,14 +150,15 @@ impl Worth {
     /// An instance begins.
     pub(super) fn begin(&mut self, now: Instant, role: Role) {
         (self.role, self.unmeasured) = (role, 0);
-        self.known.iter_mut().for_each(|known| known.end(self.n));
         self.pause(now);
+        self.known.iter_mut().for_each(|known| known.has_this = false);
     }
 
     /// What was measured so far is void.
     pub(super) fn pause(&mut self, now: Instant) {
         for known in &mut self.known {
-            (known.span, known.failed, known.last) = (Span { began: now, ..Span::default() }, 0, None);
+            known.end_span(self.n);
+            (known.span, known.failed) = (Span { began: now, ..Span::default() }, 0);
         }
     }
 
@@ -423,6 +423,17 @@ mod tests {
         watched.begin(Role::Measured);
         watched.waiting = 100;
         assert_eq!(watched.looks(20, 33), None, "each request takes as long as in the Backup");
+    }
+
+    /// Looks come while a Backup hands on, too.
+    #[test]
+    fn what_a_backup_did_last_is_known_when_it_has_ended() {
+        let mut watched = Watched::new(100);
+        watched.begin(Role::Yardstick);
+        assert_eq!(watched.looks(3, 1_000), None);
+        watched.worth.pause(watched.now);
+        watched.begin(Role::Measured);
+        assert_eq!(watched.looks(99, 490), Some((6, Found::Slow)));
     }
 
     #[test]
