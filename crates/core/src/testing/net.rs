@@ -33,11 +33,14 @@ pub(crate) const INSTANCE: InstanceId = InstanceId(1);
 
 /// All clients are sessions of this identity.
 pub(crate) const IDENTITY: IdentityId = IdentityId(1);
+/// The cluster file names this one as well, for somebody who lies.
+pub(crate) const OTHER_IDENTITY: IdentityId = IdentityId(2);
 
 /// Message delays after which frames that still lead to others always will.
 const ROUNDS_MAX: usize = 10_000;
 
 const CLIENT_SECRET: SecretKey = SecretKey([201; 32]);
+const OTHER_SECRET: SecretKey = SecretKey([202; 32]);
 
 /// A replica by its number.
 pub(crate) const fn r(id: u8) -> Principal {
@@ -110,6 +113,7 @@ pub(crate) struct Net<S: Service = Counter> {
     pub(crate) hosts: Vec<Host<S>>,
     pub(crate) clients: Vec<Client>,
     pub(crate) client_keys: Rc<Keyring>,
+    other_keys: Rc<Keyring>,
     client_timers: Vec<BTreeMap<ClientTimer, Instant>>,
     pub(crate) in_flight: Vec<Frame>,
     lose: Loss,
@@ -134,6 +138,7 @@ fn secret(id: u8) -> SecretKey {
 pub(crate) fn keyring(cluster: &Cluster, me: Principal) -> Keyring {
     let secret = match me {
         Principal::Replica(id) => secret(id.0),
+        Principal::Client(client) if client.identity == OTHER_IDENTITY => OTHER_SECRET,
         Principal::Client(_) => CLIENT_SECRET,
         Principal::Key(_) => panic!("a stranger has a secret of its own"),
     };
@@ -143,7 +148,7 @@ pub(crate) fn keyring(cluster: &Cluster, me: Principal) -> Keyring {
 fn keyring_of(cluster: &Cluster, me: Principal, own: SecretKey) -> Keyring {
     let keys = PublicKeys {
         replicas: (0..cluster.replicas.n() as u8).map(|id| Paper.public(&secret(id))).collect(),
-        identities: [(IDENTITY, Paper.public(&CLIENT_SECRET))].into(),
+        identities: [(IDENTITY, Paper.public(&CLIENT_SECRET)), (OTHER_IDENTITY, Paper.public(&OTHER_SECRET))].into(),
     };
     let keyring = Keyring::new(&Paper, cluster, me, own, keys).unwrap();
     match me {
@@ -183,6 +188,8 @@ impl<S: Service> Net<S> {
     pub(crate) fn of(cluster: Cluster, clients: u32, make: fn(usize) -> S) -> Self {
         let n = cluster.replicas.n();
         let client_keys = Rc::new(keyring(&cluster, c(0)));
+        let other = ClientId { identity: OTHER_IDENTITY, session: 0 };
+        let other_keys = Rc::new(keyring(&cluster, Principal::Client(other)));
         let shared = Rc::new(cluster.clone());
         let client = |session| {
             let Principal::Client(id) = c(session) else { unreachable!() };
@@ -205,6 +212,7 @@ impl<S: Service> Net<S> {
             client_timers: alloc::vec![BTreeMap::new(); clients.len()],
             clients,
             client_keys,
+            other_keys,
             in_flight: Vec::new(),
             lose: Rc::new(|_| false),
             sent: Vec::new(),
@@ -247,6 +255,7 @@ impl<S: Service> Net<S> {
     pub(crate) fn keyring(&self, of: Principal) -> &Keyring {
         match of {
             Principal::Replica(id) => self.hosts[id.0 as usize].replica.keyring(),
+            Principal::Client(client) if client.identity == OTHER_IDENTITY => &self.other_keys,
             Principal::Client(_) => &self.client_keys,
             Principal::Key(_) => {
                 let client = self.clients.iter().find(|client| client.party() == of);

@@ -9,7 +9,7 @@ use crate::schedule::{Order, Part, Protocol, Quota, Schedule};
 use crate::services::Counter;
 use crate::stop::StopReason;
 use crate::switching::{Feedback, Panic, Switch, SwitchMessage};
-use crate::testing::net::{Net, c, cluster, kind, r};
+use crate::testing::net::{Net, OTHER_IDENTITY, c, cluster, kind, r};
 
 /// Clients that ask all the time, so few that they do not crowd Quorum.
 const CLIENTS: usize = 3;
@@ -231,12 +231,13 @@ fn abs_k22_who_says_that_much_waits_makes_nothing_fail_that_no_backup_has_done()
 #[test]
 fn abs_k22_who_says_in_backups_that_much_waits_hides_nobody() {
     let mut net = net(3_000);
-    let stranger = ClientId { identity: IdentityId(2), session: 0 };
+    let liar = ClientId { identity: OTHER_IDENTITY, session: 0 };
     while net.hosts[0].replica.instance() == InstanceId(1) {
-        announce_of(&mut net, stranger, u32::MAX, 1);
+        announce_of(&mut net, liar, u32::MAX, 1);
         ask(&mut net, 1, FAST);
     }
-    announce_of(&mut net, stranger, 0, 0);
+    announce_of(&mut net, liar, 0, 0);
+    assert!(net.hosts[0].replica.report().rejections.is_empty(), "all of it is heard");
     ask(&mut net, 10, 20 * FAST);
     assert!(stopped_for(&net, StopReason::SlowerThanABackup) >= 2, "it is twenty times as slow");
 }
