@@ -346,7 +346,11 @@ mod tests {
             assert_eq!([about(&table_3(), attack), about(&table_4(), attack)], [1, 4], "{attack:?}");
         }
         for attack in OTHER_ATTACKS {
-            let claims = if [Fault::Equivocate, Fault::JoinFlood].contains(&attack) { 1 } else { 4 };
+            let claims = match attack {
+                Fault::Equivocate | Fault::JoinFlood => 1,
+                attack if OF_INSTANCES.contains(&attack) => 3,
+                _ => 4,
+            };
             assert_eq!((about(&other_attacks(), attack), ATTACKS.contains(&attack)), (claims, false), "{attack:?}");
         }
         let Kind::Switching(switching) = table_5().kind else { panic!("it is about switches") };
