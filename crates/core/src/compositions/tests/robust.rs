@@ -46,20 +46,28 @@ fn announce_of(net: &mut Net<Counter>, machine: ClientId, waiting: u32, timestam
     net.settle();
 }
 
+/// So many clients ask once. Their requests are on their way for so many microseconds, and answered so many later.
+/// Returns the number of the first one's.
+fn ask_once(net: &mut Net<Counter>, clients: usize, away: u64, later: u64) -> u64 {
+    (0..clients).for_each(|session| net.submit(session, &Counter::add(1), false));
+    let asked = net.clients[0].asked().unwrap().0;
+    let requests = core::mem::take(&mut net.in_flight);
+    announce(net, 0, clients as u32, asked);
+    net.pass(away);
+    net.in_flight.extend(requests);
+    net.round();
+    let proposals = core::mem::take(&mut net.in_flight);
+    net.pass(later - 10 * clients as u64);
+    net.in_flight.extend(proposals);
+    net.settle();
+    asked
+}
+
 /// For so many looks the clients ask, and are answered so many microseconds later; as long as an instance runs.
 fn ask(net: &mut Net<Counter>, looks: u64, later: u64) {
     let (until, instance) = (net.now.0 + looks * LOOK, net.hosts[0].replica.instance());
     while net.now.0 < until && net.hosts[0].replica.instance() == instance {
-        (0..CLIENTS).for_each(|session| net.submit(session, &Counter::add(1), false));
-        let asked = net.clients[0].asked().unwrap().0;
-        let requests = core::mem::take(&mut net.in_flight);
-        announce(net, 0, CLIENTS as u32, asked);
-        net.in_flight.extend(requests);
-        net.round();
-        let proposals = core::mem::take(&mut net.in_flight);
-        net.pass(later - 10 * CLIENTS as u64);
-        net.in_flight.extend(proposals);
-        net.settle();
+        let asked = ask_once(net, CLIENTS, 0, later);
         if core::mem::take(&mut net.completed).len() < CLIENTS {
             let is_over = |notice: &Notice| matches!(notice, Notice::Stopped { instance: of, .. } if *of == instance);
             assert!((0..4).any(|id| net.noticed(id, is_over)), "each is answered");
@@ -246,17 +254,7 @@ fn abs_k22_who_says_in_backups_that_much_waits_hides_nobody() {
 fn ask_from_afar(net: &mut Net<Counter>, looks: u64, clients: usize) {
     let (until, instance) = (net.now.0 + looks * LOOK, net.hosts[0].replica.instance());
     while net.now.0 < until && net.hosts[0].replica.instance() == instance {
-        (0..clients).for_each(|session| net.submit(session, &Counter::add(1), false));
-        let asked = net.clients[0].asked().unwrap().0;
-        let requests = core::mem::take(&mut net.in_flight);
-        announce(net, 0, clients as u32, asked);
-        net.pass(8 * FAST);
-        net.in_flight.extend(requests);
-        net.round();
-        let proposals = core::mem::take(&mut net.in_flight);
-        net.pass(FAST - 10 * clients as u64);
-        net.in_flight.extend(proposals);
-        net.settle();
+        ask_once(net, clients, 8 * FAST, FAST);
         net.completed.clear();
     }
 }
