@@ -136,9 +136,9 @@ const PASSES: usize = 3;
 
 /// How often what has to find something is tried on one cluster, and on how many: in a new one replica 0 is primary.
 const PASSES_MAX: usize = 8;
-/// And for how long at least: on a busy machine whoever attacks needs seconds to begin.
-const PATIENCE: Duration = Duration::from_secs(8);
 const CLUSTERS_MAX: usize = 4;
+/// And for how long at least on each: on a busy machine whoever attacks needs seconds to begin.
+const PATIENCE: Duration = Duration::from_secs(8);
 
 /// Every part that there is: whatever a lie is about comes up sooner or later.
 const EVERY_PART: &str = "backup(pbft), ring-fast, zlight, chain, quorum, backup(aardvark)";
