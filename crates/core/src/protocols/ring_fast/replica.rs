@@ -35,7 +35,10 @@ impl<S: Service> RingFast<S> {
             return;
         }
         let panics = request.authentication.signature.is_some();
-        if panics {
+        if panics && self.panics.has_checked(&request) {
+            // Clients that panic do so again and again, and others hand it on: when nothing goes on there are many.
+            request.vouched = Vouched::Signature;
+        } else if panics {
             Request::vouch_signatures(core::iter::once(&mut request), s.cluster, s.keyring);
             if request.vouched != Vouched::Signature {
                 return s.reject(from, Rejection::UnauthenticRequest);

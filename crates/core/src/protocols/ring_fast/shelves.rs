@@ -64,6 +64,14 @@ impl Panics {
         self.shelves.values().flat_map(|shelf| shelf.asked.keys().copied())
     }
 
+    /// Whether this very request is kept, with this very signature, which was found to hold.
+    pub(super) fn has_checked(&self, request: &Request) -> bool {
+        let of_client = self.shelves.values().filter_map(|shelf| shelf.asked.get(&request.client));
+        let proved = |of: &Request| (of.instance, of.digest()) == (request.instance, request.digest());
+        let mut same = of_client.filter(|asked| proved(&asked.request));
+        same.any(|asked| asked.request.authentication.signature == request.authentication.signature)
+    }
+
     /// A client asks, or a replica hands its request on. A timer that runs already goes on: who panics again and again
     /// must not put off its end (ring-F17). Whether there was room.
     pub(super) fn ask(&mut self, by: Account, request: Request, until: Instant, limits: &Limits) -> bool {

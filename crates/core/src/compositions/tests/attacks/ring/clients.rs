@@ -183,6 +183,33 @@ fn ring_f17_panicking_again_does_not_put_off_the_end() {
     assert!((0..4).all(|id| reason(&run, id).is_some()));
 }
 
+/// When nothing goes on all clients panic, again and again, and each panic is handed on. To check a signature takes
+/// longer than all else that a replica does for one, and what clients say waits meanwhile does wait behind it.
+#[test]
+fn panicking_again_costs_no_signatures() {
+    let mut run = Run::new(ring_fast(), 4, 1, 1);
+    run.net.lose(|frame| matches!(frame.message, Message::Ring(_)));
+    let request = signed_at(&mut run, 0, 1, 1);
+    let checked = |run: &Run| [0, 1, 2, 3].map(|id| run.net.keyring(r(id)).counters().signatures_checked.get());
+    run.ask(&request, 0..4);
+    run.settle();
+    assert_eq!(checked(&run), [1; 4]);
+    run.ask(&request, 0..4);
+    run.settle();
+    assert_eq!(checked(&run), [1; 4], "the client says it again, and the others hand it on again");
+    // The signature is that of another request, or holds for none.
+    let mut other = signed_at(&mut run, 0, 1, request.timestamp.0);
+    assert_eq!(other.timestamp, request.timestamp);
+    let mut spoilt = request.clone();
+    spoilt.authentication.signature.as_mut().unwrap().signature.0[5] ^= 1;
+    other.authentication.signature = request.authentication.signature;
+    run.ask(&other, 1..2);
+    run.ask(&spoilt, 1..2);
+    run.settle();
+    assert_eq!(checked(&run), [1, 3, 1, 1]);
+    assert_eq!(run.net.rejected(1, c(0), Rejection::UnauthenticRequest), 2);
+}
+
 /// A probe that comes back too early, or for another number, or without having been everywhere, makes nobody certain.
 #[test]
 fn ring_a_probe_tells_only_what_everybody_answers_for() {
