@@ -8,7 +8,8 @@
 //! * Presence 1. Whoever has the state of an instance says PRESENT to all others in every status interval, also if it
 //!   has stopped there.
 //! * Presence 2. Who has not said so for [`SILENCE`] is silent. Who stops names the silent in its abort report, and of
-//!   these the next instance takes those to be missing whom f+1 reports name.
+//!   these the next instance takes those to be missing whom f+1 reports name. A Backup's report names them as well: f+1
+//!   of these prove where it ended, whomever each of them names.
 //! * Presence 3. An instance that needs all replicas is left as soon as it begins if somebody is missing and a Backup
 //!   comes after it.
 //! * Presence 4. A Backup that begins when somebody is missing, as its INIT says, has no last request yet: it *stays*.

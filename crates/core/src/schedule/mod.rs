@@ -54,7 +54,7 @@ pub enum Order {
 /// ([`crate::switching`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// f + 1 equal reports: it comes to an end that is the same everywhere, after a quota of requests.
+    /// f + 1 reports of one end: it comes to one that is the same everywhere, after a quota of requests.
     Agreed,
     /// 2f + 1 reports, and the longest prefix that f + 1 of them share.
     Shared,

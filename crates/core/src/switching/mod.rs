@@ -8,7 +8,7 @@
 //! * Switch 1. A client that is not served in time sends PANIC to all replicas, again and again until it is answered.
 //! * Switch 2. A replica that gets a PANIC, finds evidence of a fault itself, or knows of f+1 others that have stopped,
 //!   stops and sends its signed abort report to all others.
-//! * Switch 3. 2f+1 reports (of a Backup: f+1 equal ones) are a proof. Whoever has it opens the next instance and sends
+//! * Switch 3. 2f+1 reports (of a Backup: f+1 of one end) are a proof. Whoever has it opens the next instance and sends
 //!   the proof to all others (INIT). [`report`] says which history the proof yields and why nothing committed is lost.
 //!   Other reports may prove another history, so all but the head of the next instance wait for the head's proof
 //!   first, for a moment.

@@ -1,6 +1,6 @@
 //! What an instance leaves behind: abort reports, proofs made of them, and the history that they prove.
 //!
-//! An abort report says what a replica had logged when it stopped. 2f+1 of them from one instance (f+1 equal ones from
+//! An abort report says what a replica had logged when it stopped. 2f+1 of them from one instance (f+1 of one end from
 //! a Backup) prove that it aborted, and yield the *abort history* with which the next instance begins.
 //!
 //! # Why the abort history holds everything that committed
@@ -100,7 +100,7 @@ pub struct AbortReport {
     pub digests: Vec<Digest>,
     /// This replica stopped because there was hardly any load.
     pub low_load: bool,
-    /// Whom this replica had not heard of for a while ([`crate::compositions::presence`]); nobody, for a Backup.
+    /// Whom this replica had not heard of for a while ([`crate::compositions::presence`]).
     pub silent: ReplicaSet,
     /// What proves anchor and end, where the protocol makes such certificates.
     pub certificates: Certificates,
@@ -153,6 +153,15 @@ impl AbortReport {
             histories.push(history);
         }
         histories
+    }
+
+    /// Whether both say that a Backup has come to the same end. Whom they have not heard of is another matter.
+    fn has_end_of(&self, other: &Self) -> bool {
+        let Self { instance, anchor, boundaries, digests, low_load, silent: _, certificates } = self;
+        (*instance, *anchor, *low_load) == (other.instance, other.anchor, other.low_load)
+            && *boundaries == other.boundaries
+            && *digests == other.digests
+            && *certificates == other.certificates
     }
 
     /// The last position that is listed.

@@ -11,7 +11,7 @@ use crate::schedule::{Protocol, Quota};
 use crate::services::Counter;
 use crate::stop::StopReason;
 use crate::switching::{Panic, Returned, Switch, SwitchMessage};
-use crate::testing::net::{Net, c, cluster, done, kind, r};
+use crate::testing::net::{Frame, Net, c, cluster, done, kind, r};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -229,9 +229,51 @@ fn f_replicas_end_no_stay() {
         }
         net.settle();
         net.pass(A_WHILE);
-        // With two of them, it would be right.
-        assert_eq!(instance(&net, 0), if case == 3 { 3 } else { 2 }, "{case}");
+        // With two of them it would be right. Quorum is left as soon as it begins: the third is missing all the same.
+        assert_eq!(instance(&net, 0), if case == 3 { 4 } else { 2 }, "{case}");
     }
+}
+
+/// It was there when the Backup began, so the Backup has a last request. Otherwise Quorum would wait for it, and every
+/// client for a time-out.
+#[test]
+fn who_falls_silent_in_a_backup_is_missing_when_it_ends() {
+    let mut net = net("backup(pbft), quorum");
+    let mut sum = 0;
+    ask(&mut net, &mut sum, 1);
+    cut(&mut net, &[3]);
+    ask(&mut net, &mut sum, K - 1);
+    net.settle();
+    assert!((0..3).all(|id| stopped_for_missing(&net, id, 2)));
+    assert!(net.said(c(0), "PANIC").is_empty(), "no client waits for Quorum");
+    ask(&mut net, &mut sum, 3 * K);
+    assert_eq!([0, 1, 2].map(|id| instance(&net, id)), [3; 3], "the next one stays");
+    net.heal();
+    net.pass(A_WHILE);
+    ask(&mut net, &mut sum, 2);
+    assert_eq!([0, 1, 2, 3].map(|id| instance(&net, id)), [4; 4]);
+}
+
+/// Two reports of one end prove it, whomever else they name.
+#[test]
+fn where_a_backup_ended_does_not_depend_on_who_was_not_heard_of() {
+    let mut net = net("backup(pbft), quorum");
+    let mut sum = 0;
+    ask(&mut net, &mut sum, 1);
+    let present = |frame: &Frame| frame.to == r(1) && frame.from != c(0) && kind(&frame.message) == "PRESENT";
+    // Replica 0 has its own report, and that of replica 1, which calls the other two silent.
+    net.lose(move |frame| present(frame) || frame.to == r(0) && frame.from != r(1) && kind(&frame.message) == "ABORT");
+    net.pass(A_WHILE);
+    ask(&mut net, &mut sum, K - 1);
+    net.settle();
+    let named = net.said(r(1), "ABORT").iter().any(|frame| match &frame.message {
+        Message::Switch(Switch { message: SwitchMessage::Abort(report), .. }) => !report.claims().silent.is_empty(),
+        _ => false,
+    });
+    assert!(named);
+    assert_eq!([0, 1, 2, 3].map(|id| instance(&net, id)), [2; 4], "f name nobody, and each has a proof");
+    ask(&mut net, &mut sum, 1);
+    assert!((0..4).all(|id| !stopped_for_missing(&net, id, 2)));
 }
 
 /// An instance that f replicas find nobody in is not left.

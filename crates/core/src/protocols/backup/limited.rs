@@ -378,7 +378,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         }
     }
 
-    /// The same at every correct replica.
+    /// The same at every correct replica, but for whom it has not heard of.
     fn end(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
         s.step("Backup 12");
         assert!(self.is_done(), "a Backup ends with the last request of its quota");
@@ -390,7 +390,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             boundaries: Vec::new(),
             digests: Vec::new(),
             low_load: false,
-            silent: ReplicaSet::NOBODY,
+            silent: s.silent,
             certificates: Certificates::default(),
         };
         let report = CheckedReport::sign(s.keyring, report, Certified::default());

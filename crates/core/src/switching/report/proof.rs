@@ -104,7 +104,7 @@ impl ClaimedProof {
         let sound = |report: &Claimed<Signed<AbortReport>>| {
             report.claims().instance == instance
                 && what.replicas.contains(report.signer())
-                && (ending != Ending::Agreed || report.claims() == self.reports[0].claims())
+                && (ending != Ending::Agreed || report.claims().has_end_of(self.reports[0].claims()))
         };
         let holds = instance == what.number
             && self.reports.len() == reports_needed(ending, what.replicas)
@@ -142,7 +142,7 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// The proof that these reports make, if there are enough of them: f+1 equal ones of a Backup, 2f+1 otherwise.
+    /// The proof that these reports make, if there are enough of them: f+1 of one end of a Backup, 2f+1 otherwise.
     pub fn assemble<'a>(
         what: &Specification,
         reports: impl Iterator<Item = &'a CheckedReport> + Clone,
@@ -150,9 +150,9 @@ impl Proof {
         let mut chosen: Vec<&CheckedReport> = Vec::new();
         let needed = reports_needed(what.part.ending(), what.replicas);
         if what.part.ending() == Ending::Agreed {
-            let equal = |to: &CheckedReport| reports.clone().filter(|other| other.value() == to.value()).count();
-            let agreed = reports.clone().find(|report| equal(report) >= needed)?;
-            chosen.extend(reports.filter(|report| report.value() == agreed.value()).take(needed));
+            let of_one_end = |to: &'a CheckedReport| reports.clone().filter(|it| it.value().has_end_of(to.value()));
+            let agreed = reports.clone().find(|report| of_one_end(report).count() >= needed)?;
+            chosen.extend(of_one_end(agreed).take(needed));
         } else {
             chosen.extend(reports.take(needed));
             if chosen.len() < needed {
