@@ -60,7 +60,7 @@ impl<S: Service> Composite<S> {
         let Some(robust) = &mut self.robust else { return };
         let interval = s.cluster.limits.status_interval;
         let silent = SILENT_LOOKS * Feedback::slowdown(self.what.part);
-        robust.forget_silent(s.now, Duration(look_interval(s).0.saturating_mul(silent)));
+        robust.forget_silent(silent);
         let running = match &mut self.running {
             Some(Running::Open(instance)) if instance.report().is_none() => Some(instance),
             _ => None,
@@ -95,7 +95,9 @@ impl<S: Service> Composite<S> {
             && instance.report().is_none()
         {
             s.step("Robust 7");
-            if robust.is_left_alone(s.now, instance.ledger()) {
+            let awaits = self.presence.awaits_somebody(robust.begun(), s.now, s.cluster, s.me);
+            let first = if awaits { Duration(u64::MAX) } else { s.cluster.limits.status_interval };
+            if robust.is_left_alone(s.now, first, instance.ledger()) {
                 return instance.stop(s, StopReason::LeftAlone, false);
             }
             let pause = Duration((s.cluster.limits.status_interval.0 / LOOKS_ALONE).max(1));

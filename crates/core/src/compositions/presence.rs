@@ -77,8 +77,9 @@ impl Presence {
 
     /// Whether somebody has not said so since then who is not silent yet.
     pub(super) fn awaits_somebody(&self, since: Instant, now: Instant, cluster: &Cluster, me: ReplicaId) -> bool {
+        let silent = self.silent(now, cluster, me);
         let is_away = |id: ReplicaId| id != me && self.heard[usize::from(id.0)] <= since;
-        now <= since + silence(cluster) && cluster.replicas.iter().any(is_away)
+        cluster.replicas.iter().any(|id| is_away(id) && !silent.contains(id))
     }
 
     /// Presence 5: who says now that it hears all, f+1 of them; none, if there are fewer.

@@ -41,7 +41,8 @@
 //! * Robust 6. Whoever finds so stops (Switch 2). No client takes part in that or in the switch (Switch 3).
 //! * Robust 7. Where another replica has stopped in an instance that needs all, this one stops as well when nothing is
 //!   logged for eight times as long as usual, and a twentieth of a status interval at least, although some machine has
-//!   said since then that something waits.
+//!   said since then that something waits. Where nothing was logged so far it waits for a status interval, and until
+//!   nobody may be on its way any more (Robust 4).
 //!
 //! # Why it is safe
 //! An instance may stop at any time (Speculation 4 of [`crate::protocols::speculative`]), and what stops it has no say
@@ -110,10 +111,8 @@ use served::Served;
 pub(super) use worth::Found;
 use worth::{Done, Role, Worth};
 
-/// How many times as long as usual nothing is logged in an instance that does not go on.
+/// For how many times as long as usual nothing is logged in an instance that does not go on.
 const QUIET_GAPS: u64 = 8;
-/// Nothing was logged so far: no time is longer than usual.
-const FOREVER: Duration = Duration(u64::MAX);
 
 /// What a replica knows of what its instances are worth. Local, and forgotten when it starts again.
 #[derive(Clone, Debug)]
@@ -133,7 +132,7 @@ pub(super) struct Robust {
     begun: Instant,
     /// When it was last looked, and how long it took of late from one request to the next.
     looked: Instant,
-    gap: Duration,
+    gap: Option<Duration>,
 }
 
 impl Robust {
@@ -148,7 +147,7 @@ impl Robust {
             alone: None,
             begun: Instant(0),
             looked: Instant(0),
-            gap: FOREVER,
+            gap: None,
         }
     }
 
@@ -172,17 +171,19 @@ impl Robust {
         self.machines.take_waited(now, Duration(0), |_| u64::MAX);
         self.logged = instance.ledger().log.length();
         self.served = Served::from(self.logged);
-        (self.alone, self.begun, self.looked, self.gap) = (None, now, now, FOREVER);
+        (self.alone, self.begun, self.looked, self.gap) = (None, now, now, None);
     }
 
-    /// Robust 7: whether the history is as long as it was the last time, and something waits since then.
-    pub(super) fn is_left_alone(&mut self, now: Instant, ledger: &Ledger<impl Service>) -> bool {
+    /// Robust 7: whether the history is as long as it was the last time, and something waits since then. `first`: for
+    /// how long nothing may be logged where nothing was so far.
+    pub(super) fn is_left_alone(&mut self, now: Instant, first: Duration, ledger: &Ledger<impl Service>) -> bool {
         let logged = ledger.log.length();
         let (before, at) = *self.alone.get_or_insert((logged, now));
         if before != logged {
             self.alone = Some((logged, now));
         }
-        let is_quiet = before == logged && now > at && now - at >= Duration(self.gap.0.saturating_mul(QUIET_GAPS));
+        let most = self.gap.map_or(first, |gap| Duration(gap.0.saturating_mul(QUIET_GAPS)));
+        let is_quiet = before == logged && now > at && now - at >= most;
         is_quiet && self.machines.anything_waits_since(at)
     }
 
@@ -197,7 +198,7 @@ impl Robust {
         let logged = instance.ledger().log.length();
         let logged_now = logged.saturating_sub(core::mem::replace(&mut self.logged, logged));
         if let Some(gap) = (now - core::mem::replace(&mut self.looked, now)).0.checked_div(logged_now) {
-            self.gap = Duration(gap);
+            self.gap = Some(Duration(gap));
         }
         let done = match instance.take_measure(now) {
             Some(Measure { executed, waited, executed_of }) => {
@@ -228,9 +229,9 @@ impl Robust {
         self.machines.hear(now, said)
     }
 
-    /// The same. Forgets who has said nothing for so long.
-    pub(super) fn forget_silent(&mut self, now: Instant, after: Duration) {
-        self.machines.forget_silent(now, after);
+    /// The same. Forgets who has said nothing for more than so many looks.
+    pub(super) fn forget_silent(&mut self, after: u64) {
+        self.machines.forget_silent(after);
     }
 
     /// When the instance began here.

@@ -170,6 +170,42 @@ fn an_instance_is_not_left_before_all_are_there_or_may_be_silent() {
     assert_eq!(wait(8), InstanceId(3), "but not for ever");
 }
 
+/// Whom replica 0 alone has not heard of is missing for nobody else; and replica 0 need not hear that again.
+#[test]
+fn who_is_silent_already_when_an_instance_begins_is_not_waited_for() {
+    let mut net = net(600);
+    net.lose(|frame| frame.from == r(3) && frame.to == r(0) && kind(&frame.message) == "PRESENT");
+    net.pass(12 * LOOK);
+    ask(&mut net, 1_000, FAST);
+    assert_eq!(net.hosts[0].replica.instance(), InstanceId(2), "the Backup comes to its end");
+    // Until the others have said that they are here, and then three times two.
+    for _ in 0..4 + 7 {
+        announce(&mut net, 0, CLIENTS as u32, 1);
+        net.pass(LOOK);
+    }
+    let is_slow = |notice: &Notice| matches!(notice, Notice::Stopped { reason: StopReason::SlowerThanABackup, .. });
+    assert!(net.noticed(0, is_slow), "it sees that as soon as those who hear all");
+}
+
+/// Where nothing was logged so far nobody knows what is usual. One replica that stops then stops nobody, and nobody
+/// waits for long.
+#[test]
+fn where_one_replica_has_stopped_at_the_beginning_the_others_stop_after_a_status_interval() {
+    let mut net = measured(600, FAST);
+    let panic = SwitchMessage::Panic(Panic { client: client(0), timestamp: Timestamp(1) });
+    net.forge(c(0), r(3), Message::Switch(Switch { instance: InstanceId(2), message: panic }));
+    net.settle();
+    let mut wait = |looks: usize| {
+        for _ in 0..looks {
+            announce(&mut net, 0, CLIENTS as u32, 1);
+            net.pass(LOOK);
+        }
+        stopped_for(&net, StopReason::LeftAlone)
+    };
+    assert_eq!(wait(3), 0, "some may be on their way");
+    assert!(wait(3) >= 1);
+}
+
 /// A client panics at one replica only: the others get nothing done without it, and need not wait to see how slow that
 /// is. Where nothing waits, or something goes on, the word of one replica stops nobody.
 #[test]
