@@ -212,6 +212,7 @@ impl<S: Service> Composite<S> {
     pub(crate) fn pass_end(&mut self, s: &mut Surroundings<'_, impl Speaker>) {
         self.running_mut().open_mut().into_iter().for_each(|instance| instance.pass_end(s));
         self.go_on(s);
+        self.note_here(s);
     }
 
     /// A message that the boundary verified.

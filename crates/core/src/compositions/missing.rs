@@ -16,9 +16,18 @@ use crate::time::Instant;
 use alloc::boxed::Box;
 
 impl<S: Service> Composite<S> {
-    /// Whom this replica has not heard of for a while; nobody, where no instance follows another.
+    /// Whom this replica has not heard of for a while; nobody, where no instance follows another, nor in a Backup that
+    /// it has not listened to for long enough.
     pub(crate) fn silent(&self, now: Instant, cluster: &Cluster, me: ReplicaId) -> ReplicaSet {
-        if self.what.hands_on() { self.presence.silent(now, cluster, me) } else { ReplicaSet::NOBODY }
+        let may_know = !self.what.part.is_backup() || self.presence.has_listened(now, cluster);
+        if self.what.hands_on() && may_know { self.presence.silent(now, cluster, me) } else { ReplicaSet::NOBODY }
+    }
+
+    /// Presence 2: notes when this replica came to have the state of the instance that runs.
+    pub(super) fn note_here(&mut self, s: &Surroundings<'_, impl Speaker>) {
+        if self.presence.here.is_none() && self.running().open().is_some_and(|open| open.is_current(s.cluster)) {
+            self.presence.here = Some(s.now);
+        }
     }
 
     /// The first input: nobody is silent yet.

@@ -9,7 +9,8 @@
 //!   has stopped there.
 //! * Presence 2. Who has not said so for [`SILENCE`] is silent. Who stops names the silent in its abort report, and of
 //!   these the next instance takes those to be missing whom f+1 reports name. A Backup's report names them as well: f+1
-//!   of these prove where it ended, whomever each of them names.
+//!   of these prove where it ended, whomever each of them names. But a Backup may take long to begin, and nobody is
+//!   there before it has: so it names nobody until whoever has begun when this replica did must have said so.
 //! * Presence 3. An instance that needs all replicas is left as soon as it begins if somebody is missing and a Backup
 //!   comes after it.
 //! * Presence 4. A Backup that begins when somebody is missing, as its INIT says, has no last request yet: it *stays*.
@@ -57,6 +58,8 @@ fn silence(cluster: &Cluster) -> Duration {
 /// What a replica knows of the presence of others.
 #[derive(Clone, Debug)]
 pub(super) struct Presence {
+    /// When this replica came to have the state of the instance that runs.
+    pub(super) here: Option<Instant>,
     /// When each replica said last that it is there.
     pub(super) heard: Vec<Instant>,
     /// Who has returned in the instance that runs, as it says, and when it said so last.
@@ -66,13 +69,18 @@ pub(super) struct Presence {
 impl Presence {
     /// Nobody of n replicas is silent before the first input.
     pub(super) fn new(n: usize) -> Self {
-        Self { heard: vec![Instant(u64::MAX); n], returned: BTreeMap::new() }
+        Self { here: None, heard: vec![Instant(u64::MAX); n], returned: BTreeMap::new() }
     }
 
     /// Presence 2.
     pub(super) fn silent(&self, now: Instant, cluster: &Cluster, me: ReplicaId) -> ReplicaSet {
         let is_silent = |id: &ReplicaId| *id != me && now > self.heard[usize::from(id.0)] + silence(cluster);
         cluster.replicas.iter().filter(is_silent).collect()
+    }
+
+    /// Presence 2: whether whoever is there must have said so since this replica is.
+    pub(super) fn has_listened(&self, now: Instant, cluster: &Cluster) -> bool {
+        self.here.is_some_and(|here| now > here + silence(cluster))
     }
 
     /// Whether somebody has not said so since then who is not silent yet.
@@ -92,6 +100,7 @@ impl Presence {
 
     /// Another instance runs.
     pub(super) fn begin_instance(&mut self) {
+        self.here = None;
         self.returned.clear();
     }
 

@@ -254,6 +254,27 @@ fn who_falls_silent_in_a_backup_is_missing_when_it_ends() {
     assert_eq!([0, 1, 2, 3].map(|id| instance(&net, id)), [4; 4]);
 }
 
+/// Until it has begun nobody is there, and that may take long. It ends sooner after that than anybody says so again.
+#[test]
+fn a_backup_that_took_long_to_begin_calls_nobody_silent() {
+    let mut net = net("backup(pbft), quorum");
+    let mut sum = 0;
+    ask(&mut net, &mut sum, K + 1);
+    net.lose(|frame| kind(&frame.message) == "PRE-PREPARE");
+    let Principal::Client(client) = c(0) else { unreachable!() };
+    let panic = SwitchMessage::Panic(Panic { client, timestamp: Timestamp(u64::MAX) });
+    let panic = Message::Switch(Switch { instance: InstanceId(2), message: panic });
+    (0..2).for_each(|id| net.forge(c(0), r(id), panic.clone()));
+    net.settle();
+    net.pass(A_WHILE);
+    assert_eq!([0, 1, 2, 3].map(|id| instance(&net, id)), [3; 4]);
+    net.lose(|frame| kind(&frame.message) == "PRESENT");
+    ask(&mut net, &mut sum, K);
+    net.settle();
+    assert_eq!([0, 1, 2, 3].map(|id| instance(&net, id)), [4; 4]);
+    assert!((0..4).all(|id| !stopped_for_missing(&net, id, 4)));
+}
+
 /// Two reports of one end prove it, whomever else they name.
 #[test]
 fn where_a_backup_ended_does_not_depend_on_who_was_not_heard_of() {
