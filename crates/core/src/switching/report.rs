@@ -87,7 +87,8 @@ pub const BOUNDARIES_MAX: usize = 64;
 /// others attested.
 pub const CHECKPOINTS_MAX: usize = BOUNDARIES_MAX / 2;
 
-/// ABORT(i): what one replica had logged in instance i when it stopped. Signed once, and never made differently.
+/// ABORT(i): what one replica had logged in instance i when it stopped. Signed once, and never made differently; but a
+/// replica that lost its log comes to the end of a Backup again, and may have heard of others since.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AbortReport {
     /// i.

@@ -18,6 +18,7 @@ use bezant_core::protocols::ritas::path::Path;
 use bezant_core::protocols::ritas::statements::Statements as Spoken;
 use bezant_core::protocols::speculative::Certain;
 use bezant_core::registry::{InstanceRecord, LogRecord, Message};
+use bezant_core::replicas::ReplicaSet;
 use bezant_core::switching::{AbortReport, Switch, SwitchMessage};
 use bezant_core::wire::Wire;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,6 +36,8 @@ enum Place {
     Decided(Sequence),
     Result(ClientId, Timestamp),
     Abort,
+    /// All of it but whom it has not heard of.
+    End,
     Response(ClientId, Timestamp),
     Position(u64),
     /// PREP of a resilient ring.
@@ -69,10 +72,10 @@ struct Statements {
 impl Statements {
     /// The disk is lost. Votes must still never be contradicted, nor cast in a view that was left, nor COMMITs be
     /// hidden: that is what abstaining is for, until a checkpoint covers them. But another VIEW-CHANGE for the same
-    /// view is as true as the first.
+    /// view is as true as the first; and so is another report of the same end, by one who has heard of others since.
     fn forget(&mut self) {
         self.forgotten = self.voted;
-        self.said.retain(|place, _| !matches!(place, Place::ViewChange(_)));
+        self.said.retain(|place, _| !matches!(place, Place::ViewChange(_) | Place::Abort));
         self.begun = View(0);
         self.ways.clear();
     }
@@ -317,8 +320,11 @@ impl Check for Contradiction {
             Message::Resilient(resilient) => statements.resilient(*replica, &resilient.message),
             Message::Agreement(agreement) => statements.ritas(&agreement.message),
             Message::Switch(Switch { message: SwitchMessage::Abort(signed), .. }) => {
-                let silent = statements.report(signed.claims());
-                silent.and_then(|()| statements.say(Place::Abort, Digest::of(Domain::Trace, &signed.to_bytes())))
+                let report = signed.claims();
+                statements.report(report)?;
+                let end = AbortReport { silent: ReplicaSet::NOBODY, ..report.clone() };
+                statements.say(Place::End, Digest::of(Domain::Trace, &end.to_bytes()))?;
+                statements.say(Place::Abort, Digest::of(Domain::Trace, &signed.to_bytes()))
             }
             // A head that lies has a request logged again once its session is evicted, and each time it is too late.
             Message::Response(response) | Message::RingCertain(Certain(response))
