@@ -187,6 +187,27 @@ fn a_backup_does_not_wait_for_a_primary_that_is_missing() {
     );
 }
 
+/// It died just now, so that nobody is silent yet. A watched primary has a turn at most to order the INIT.
+#[test]
+fn a_backup_does_not_wait_a_whole_time_out_for_a_first_primary_that_has_just_died() {
+    let mut net = net("backup(aardvark), quorum");
+    let mut sum = 0;
+    ask(&mut net, &mut sum, K + 1);
+    net.isolate(&[1]);
+    let Principal::Client(client) = c(0) else { unreachable!() };
+    let panic = SwitchMessage::Panic(Panic { client, timestamp: Timestamp(u64::MAX) });
+    let panic = Message::Switch(Switch { instance: InstanceId(2), message: panic });
+    [0, 2].into_iter().for_each(|id| net.forge(c(0), r(id), panic.clone()));
+    net.settle();
+    assert_eq!([0, 2, 3].map(|id| (instance(&net, id), net.views()[id])), [(3, 1); 3], "it is to begin");
+    let from = net.now;
+    ask(&mut net, &mut sum, 1);
+    let took = net.now.0 - from.0;
+    assert!(took < Limits::default().view_timeout.0 / 2, "it took {took} µs");
+    let why = |notice: &Notice| matches!(notice, Notice::ViewChangeStarted { reason: "a request waits too long", .. });
+    assert!(net.noticed(0, why), "nobody is missing");
+}
+
 #[test]
 fn who_restarts_in_a_backup_that_stays_stays_and_ends_with_the_others() {
     let mut net = net("quorum");
