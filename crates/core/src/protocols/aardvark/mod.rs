@@ -19,8 +19,8 @@
 //! * Aardvark 3. *Heartbeat.* While something is watched that it has not proposed, and nothing that it has proposed is
 //!   under way, the primary proposes something within two turns. Once 2f + 1 have left for its view it begins that
 //!   within four times as long as any of the last n views took, between a fifth of a turn and a turn: else they leave
-//!   for the next (PBFT 7), whose primary has twice as long, up to the longest time-out. The first primary of a Backup
-//!   has as long to order what that begins with (Backup 9), and how long it took counts as well.
+//!   for the next (PBFT 7), whose primary has twice as long, up to the longest time-out. What a Backup
+//!   begins with (Backup 9) is to be ordered within two turns as well.
 //! * Aardvark 4. *Fairness.* What was passed on is proposed before the next turn ends, if the primary proposes more
 //!   than 2n + 6 batches in it: fewer others have a turn before it, and a few batches are under way.
 //! * Aardvark 5. *Expectations.* After each turn a replica knows how many of the requests that waited here were
@@ -149,7 +149,7 @@ impl Failed {
 pub(crate) struct Watch {
     expectation: Expectation,
     beginnings: Beginnings,
-    /// Since when another primary may begin its view, or order what the instance begins with, if it has not.
+    /// Since when another primary may begin its view, if it has not.
     awaits_since: Option<Instant>,
     /// When the primary last proposed something, or had nothing to propose, or the view began.
     heard: Instant,
@@ -209,6 +209,11 @@ impl Watch {
         Duration(view_timeout.0 / TURNS)
     }
 
+    /// Aardvark 3: in what time something is to be proposed that waits.
+    pub(in crate::protocols) const fn heartbeat(view_timeout: Duration) -> Duration {
+        Duration(Self::turn(view_timeout).0.saturating_mul(HEARTBEAT_TURNS))
+    }
+
     /// How often [`Self::look`] is to be asked.
     pub(in crate::protocols) const fn look_interval(view_timeout: Duration) -> Duration {
         Duration(view_timeout.0 / (TURNS * LOOKS))
@@ -228,15 +233,14 @@ impl Watch {
         self.beginnings.expected(Self::look_interval(view_timeout), Self::turn(view_timeout))
     }
 
-    /// Aardvark 3: 2f + 1 have left for a view, or the instance waits for what it begins with. What this replica takes
-    /// itself, if it is `mine`, says nothing.
+    /// Aardvark 3: 2f + 1 have left for a view. What this replica takes itself, if it is `mine`, says nothing.
     pub(in crate::protocols) fn awaits(&mut self, now: Instant, mine: bool) {
         self.awaits_since = (!mine).then_some(now);
     }
 
     /// A view begins. If its primary led the last one as well, that one goes on: it gets no grace by beginning anew.
     pub(in crate::protocols) fn entered(&mut self, now: Instant, primary: ReplicaId) {
-        self.note_beginning(now);
+        self.awaits_since.take().into_iter().for_each(|since| self.beginnings.note(now - since));
         self.complaints = [0; COMPLAINT_TURNS];
         if self.primary.replace(primary) == Some(primary) {
             return self.pause(now);
@@ -244,17 +248,6 @@ impl Watch {
         (self.has_executed, self.failed, self.is_to_complain) = (false, None, false);
         (self.heard, self.passed_on, self.proposals) = (now, None, 0);
         self.expectation.entered(now);
-    }
-
-    /// The primary has ordered what the instance begins with.
-    pub(in crate::protocols) fn opened(&mut self, now: Instant) {
-        self.note_beginning(now);
-        self.pause(now);
-    }
-
-    /// Aardvark 3: how long that took, if it was awaited.
-    fn note_beginning(&mut self, now: Instant) {
-        self.awaits_since.take().into_iter().for_each(|since| self.beginnings.note(now - since));
     }
 
     /// Nothing can be said of the view, or of this turn.
@@ -354,7 +347,7 @@ impl Watch {
             self.heard = now;
         }
         let is_slow = self.expectation.turn(now, view_timeout);
-        let silence = Duration(Self::turn(view_timeout).0.saturating_mul(HEARTBEAT_TURNS));
+        let silence = Self::heartbeat(view_timeout);
         let is_left_out = self.passed_on.take().is_some_and(|request| oldest == Some(request));
         let is_unfair = core::mem::take(&mut self.proposals) > self.before && is_left_out;
         let found = match () {

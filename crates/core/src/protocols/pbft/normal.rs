@@ -453,7 +453,7 @@ impl Pbft {
         match self.pool.oldest_watched() {
             Some((client, timestamp)) => {
                 self.view_timer = Some(ViewTimer::Request(client, timestamp));
-                let patience = if self.awaits_init { self.time_to_begin(context) } else { self.view_timeout(context) };
+                let patience = if self.awaits_init { self.time_to_open(context) } else { self.view_timeout(context) };
                 context.push(OrderEffect::SetTimer(PbftTimer::View, context.now + patience));
             }
             None if self.view_timer.is_some() => {

@@ -374,7 +374,7 @@ impl TotalOrder for Pbft {
 
     fn opened(&mut self, context: &mut Ctx<'_>) {
         if core::mem::take(&mut self.awaits_init) {
-            self.watch.iter_mut().for_each(|watch| watch.opened(context.now));
+            self.watch.iter_mut().for_each(|watch| watch.pause(context.now));
             // Whatever waits besides has as long as anywhere.
             if self.phase == Phase::Normal {
                 self.view_timer = None;

@@ -32,11 +32,7 @@ impl Pbft {
     /// The first turn begins.
     pub(super) fn start_watch(&mut self, context: &mut Ctx<'_>) {
         if let Some(watch) = &mut self.watch {
-            let primary = self.replicas.primary(self.view);
-            watch.entered(context.now, primary);
-            if self.awaits_init {
-                watch.awaits(context.now, primary == context.me);
-            }
+            watch.entered(context.now, self.replicas.primary(self.view));
             let look = Watch::look_interval(context.cluster.limits.view_timeout);
             context.push(OrderEffect::SetTimer(PbftTimer::Watch, context.now + look));
         }
@@ -112,12 +108,20 @@ impl Pbft {
         }
     }
 
-    /// How long a primary may take to begin its view, once 2f+1 have left for it, or to order what the instance begins
-    /// with (Aardvark 3, if it is watched). It doubles as the view time-out does, up to the same bound.
+    /// How long a primary may take to begin its view, once 2f+1 have left for it (Aardvark 3, if it is watched). It
+    /// doubles as the view time-out does, up to the same bound.
     pub(super) fn time_to_begin(&self, context: &Ctx<'_>) -> Duration {
         let limits = &context.cluster.limits;
         let watched = self.watch.as_ref().map(|watch| watch.time_to_begin(limits.view_timeout));
         let first = watched.unwrap_or(limits.view_timeout);
+        first.doubled(self.attempts, limits.view_timeout_max)
+    }
+
+    /// How long it may take until that is ordered with which the instance begins (Aardvark 3, if it is watched). It
+    /// doubles as well.
+    pub(super) fn time_to_open(&self, context: &Ctx<'_>) -> Duration {
+        let limits = &context.cluster.limits;
+        let first = if self.watch.is_some() { Watch::heartbeat(limits.view_timeout) } else { limits.view_timeout };
         first.doubled(self.attempts, limits.view_timeout_max)
     }
 
