@@ -28,8 +28,9 @@
 //! In an instance from m + 2 on nothing that it forgot matters. It begins like a replica that was cut off before: with
 //! a history that was proved without its help. What committed in the instances in which it is silent is in the reports
 //! of the others, because every 2f+1 of them without this one's hold f+1 of correct replicas that remember. What it
-//! reported before the loss was true. The end of a Backup it may sign although it abstains: it is the same for all who
-//! execute it, and f+1 equal words still come from one correct replica that remembers.
+//! reported before the loss was true. The end of a Backup it may sign although it abstains: where that is is the
+//! same for all who execute it, and of f+1 who say so one is correct and remembers. Whom it has not heard of it says
+//! anew, and that may be somebody else by then.
 //!
 //! # Why it is live
 //! Instances that need all n replicas commit nothing while one is silent: clients panic, the 2f+1 others stop, and the

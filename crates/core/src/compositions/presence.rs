@@ -60,6 +60,8 @@ fn silence(cluster: &Cluster) -> Duration {
 pub(super) struct Presence {
     /// When this replica came to have the state of the instance that runs.
     pub(super) here: Option<Instant>,
+    /// Whether it had listened for long enough in the instance before.
+    knew: bool,
     /// When each replica said last that it is there.
     pub(super) heard: Vec<Instant>,
     /// Who has returned in the instance that runs, as it says, and when it said so last.
@@ -69,7 +71,7 @@ pub(super) struct Presence {
 impl Presence {
     /// Nobody of n replicas is silent before the first input.
     pub(super) fn new(n: usize) -> Self {
-        Self { here: None, heard: vec![Instant(u64::MAX); n], returned: BTreeMap::new() }
+        Self { here: None, knew: false, heard: vec![Instant(u64::MAX); n], returned: BTreeMap::new() }
     }
 
     /// Presence 2.
@@ -83,11 +85,13 @@ impl Presence {
         self.here.is_some_and(|here| now > here + silence(cluster))
     }
 
-    /// Whether somebody has not said so since then who is not silent yet.
-    pub(super) fn awaits_somebody(&self, since: Instant, now: Instant, cluster: &Cluster, me: ReplicaId) -> bool {
-        let silent = self.silent(now, cluster, me);
-        let is_away = |id: ReplicaId| id != me && self.heard[usize::from(id.0)] <= since;
-        cluster.replicas.iter().any(|id| is_away(id) && !silent.contains(id))
+    /// Whether somebody has not said so since the instance began who is not silent yet.
+    pub(super) fn awaits_somebody(&self, began: Instant, now: Instant, cluster: &Cluster, me: ReplicaId) -> bool {
+        let awaited = |heard: Instant| {
+            let since = if self.knew { heard } else { began };
+            heard <= began && now <= since + silence(cluster)
+        };
+        cluster.replicas.iter().any(|id| id != me && awaited(self.heard[usize::from(id.0)]))
     }
 
     /// Presence 5: who says now that it hears all, f+1 of them; none, if there are fewer.
@@ -99,7 +103,8 @@ impl Presence {
     }
 
     /// Another instance runs.
-    pub(super) fn begin_instance(&mut self) {
+    pub(super) fn begin_instance(&mut self, now: Instant, cluster: &Cluster) {
+        self.knew = self.has_listened(now, cluster);
         self.here = None;
         self.returned.clear();
     }

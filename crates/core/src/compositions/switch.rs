@@ -206,7 +206,7 @@ impl<S: Service> Composite<S> {
         if instance > self.what.number {
             (self.begun_again, self.asked_for_proof) = (false, (None, 0));
             self.reports.clear();
-            self.presence.begin_instance();
+            self.presence.begin_instance(s.now, s.cluster);
             // Who goes over goes on fetching what is certified in this instance, however that began.
             self.ahead = None;
         }

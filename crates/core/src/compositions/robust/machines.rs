@@ -102,10 +102,19 @@ impl Machines {
         }
     }
 
-    /// Whether half a request or more waits, as machines have said since then.
+    /// Whether half a request or more waits, as machines have said last.
+    pub(super) fn anything_waits(&self) -> bool {
+        self.anything_waits_of(|_| true)
+    }
+
+    /// The same, as they have said since then.
     pub(super) fn anything_waits_since(&self, since: Instant) -> bool {
-        let fresh = self.machines.values().filter(|machine| machine.heard > since);
-        fresh.map(|machine| machine.load).fold(0, u64::saturating_add) >= BUSY
+        self.anything_waits_of(|machine| machine.heard >= since)
+    }
+
+    fn anything_waits_of(&self, counts: impl Fn(&Machine) -> bool) -> bool {
+        let loads = self.machines.values().filter(|machine| counts(machine)).map(|machine| machine.load);
+        loads.fold(0, u64::saturating_add) >= BUSY
     }
 
     /// How much has waited since the last time, in thousandths of a request times microseconds; for each identity no

@@ -40,9 +40,9 @@
 //!   although, since then, some other session was served more than eight times.
 //! * Robust 6. Whoever finds so stops (Switch 2). No client takes part in that or in the switch (Switch 3).
 //! * Robust 7. Where another replica has stopped in an instance that needs all, this one stops as well when nothing is
-//!   logged for eight times as long as usual, and a twentieth of a status interval at least, although some machine has
-//!   said since then that something waits. Where nothing was logged so far it waits for a status interval, and until
-//!   nobody may be on its way any more (Robust 4).
+//!   logged for eight times as long as usual, and a twentieth of a status interval at least, although something waits
+//!   all the time, as some machine has said since then. Where nothing was logged so far it waits for a status interval,
+//!   and until nobody may be on its way any more (Robust 4).
 //!
 //! # Why it is safe
 //! An instance may stop at any time (Speculation 4 of [`crate::protocols::speculative`]), and what stops it has no say
@@ -174,17 +174,17 @@ impl Robust {
         (self.alone, self.begun, self.looked, self.gap) = (None, now, now, None);
     }
 
-    /// Robust 7: whether the history is as long as it was the last time, and something waits since then. `first`: for
-    /// how long nothing may be logged where nothing was so far.
+    /// Robust 7: whether nothing has been logged for too long while something waited. `first`: for how long nothing may
+    /// be where nothing was so far.
     pub(super) fn is_left_alone(&mut self, now: Instant, first: Duration, ledger: &Ledger<impl Service>) -> bool {
         let logged = ledger.log.length();
         let (before, at) = *self.alone.get_or_insert((logged, now));
-        if before != logged {
+        if before != logged || !self.machines.anything_waits() {
             self.alone = Some((logged, now));
+            return false;
         }
         let most = self.gap.map_or(first, |gap| Duration(gap.0.saturating_mul(QUIET_GAPS)));
-        let is_quiet = before == logged && now > at && now - at >= most;
-        is_quiet && self.machines.anything_waits_since(at)
+        now > at && now - at >= most && self.machines.anything_waits_since(at)
     }
 
     /// Robust 3 and 4: what is found of an instance that goes on. `status_interval`: a request that was served has

@@ -296,6 +296,41 @@ fn a_backup_that_took_long_to_begin_calls_nobody_silent() {
     assert!((0..4).all(|id| !stopped_for_missing(&net, id, 4)));
 }
 
+/// The log begins anew with the state that was fetched, and tells of the report as well.
+#[test]
+fn who_fetched_the_end_of_a_backup_reports_it_in_the_same_way_after_a_restart() {
+    let mut net = net("backup(pbft), quorum");
+    let mut sum = 0;
+    ask(&mut net, &mut sum, 1);
+    // Replica 3 calls replica 0 silent, lacks the last batches, and is not told that the others have gone on.
+    net.lose(|frame| {
+        let said = kind(&frame.message);
+        let is_order = ["PRE-PREPARE", "PREPARE", "COMMIT", "DECIDED", "PROOF", "FETCH"].contains(&said.as_str());
+        let is_lost = is_order || ["ABORT", "INIT"].contains(&said.as_str()) || frame.from == r(0) && said == "PRESENT";
+        frame.to == r(3) && is_lost && frame.from != c(0)
+    });
+    net.pass(A_WHILE);
+    ask(&mut net, &mut sum, K - 1);
+    net.pass(3 * A_WHILE);
+    let reports = |net: &Net<Counter>| {
+        let said = net.said(r(3), "ABORT").into_iter().filter_map(|frame| match &frame.message {
+            Message::Switch(Switch { instance: InstanceId(1), message: SwitchMessage::Abort(report) }) => {
+                Some(report.clone())
+            }
+            _ => None,
+        });
+        said.collect::<Vec<_>>()
+    };
+    let first = reports(&net).first().cloned().expect("it has come to the end");
+    assert!(first.claims().silent.contains(ReplicaId(0)));
+    let before = reports(&net).len();
+    net.restart(3, false);
+    net.pass(A_WHILE);
+    let all = reports(&net);
+    assert!(all.len() > before, "it says so again");
+    assert!(all.iter().all(|report| *report == first));
+}
+
 /// Two reports of one end prove it, whomever else they name.
 #[test]
 fn where_a_backup_ended_does_not_depend_on_who_was_not_heard_of() {

@@ -187,6 +187,35 @@ fn who_is_silent_already_when_an_instance_begins_is_not_waited_for() {
     assert!(net.noticed(0, is_slow), "it sees that as soon as those who hear all");
 }
 
+/// The Backup before took long to begin, and then ended soon: nobody had time to say that he is here, nobody is silent.
+#[test]
+fn behind_a_backup_in_which_nobody_could_speak_all_are_waited_for() {
+    let mut net = measured(600, FAST);
+    let panic = SwitchMessage::Panic(Panic { client: client(0), timestamp: Timestamp(u64::MAX) });
+    let panic = Message::Switch(Switch { instance: InstanceId(2), message: panic });
+    net.lose(|frame| ["PRE-PREPARE", "PRESENT"].contains(&kind(&frame.message).as_str()));
+    (0..2).for_each(|id| net.forge(c(0), r(id), panic.clone()));
+    net.settle();
+    net.pass(12 * LOOK);
+    net.lose(|frame| kind(&frame.message) == "PRESENT");
+    let has_begun = |notice: &Notice| matches!(notice, Notice::Begun { instance: InstanceId(3), .. });
+    while !(0..4).all(|id| net.noticed(id, has_begun)) {
+        net.pass(FAST);
+    }
+    while net.hosts[0].replica.instance() == InstanceId(3) {
+        (0..CLIENTS).for_each(|session| net.submit(session, &Counter::add(1), false));
+        net.settle();
+        net.now.0 += FAST / 3;
+    }
+    assert_eq!(net.hosts[0].replica.instance(), InstanceId(4));
+    net.lose(|frame| frame.from == r(3) && kind(&frame.message) == "PRESENT");
+    for _ in 0..8 {
+        announce(&mut net, 0, CLIENTS as u32, 1);
+        net.pass(LOOK);
+    }
+    assert_eq!(net.hosts[0].replica.instance(), InstanceId(4), "it may be on its way");
+}
+
 /// Where nothing was logged so far nobody knows what is usual. One replica that stops then stops nobody, and nobody
 /// waits for long.
 #[test]
@@ -204,6 +233,25 @@ fn where_one_replica_has_stopped_at_the_beginning_the_others_stop_after_a_status
     };
     assert_eq!(wait(3), 0, "some may be on their way");
     assert!(wait(3) >= 1);
+}
+
+/// The word of one replica is nothing to go by while nobody has asked for anything for long enough.
+#[test]
+fn where_nothing_waited_so_far_nothing_is_quiet() {
+    let mut net = measured(600, FAST);
+    let panic = SwitchMessage::Panic(Panic { client: client(0), timestamp: Timestamp(1) });
+    net.forge(c(0), r(3), Message::Switch(Switch { instance: InstanceId(2), message: panic }));
+    net.settle();
+    announce(&mut net, 0, 0, 0);
+    net.pass(6 * LOOK);
+    announce(&mut net, 0, 1, 1);
+    net.pass(LOOK);
+    assert_eq!(stopped_for(&net, StopReason::LeftAlone), 0, "it has not waited for a status interval");
+    for _ in 0..4 {
+        announce(&mut net, 0, 1, 1);
+        net.pass(LOOK);
+    }
+    assert!(stopped_for(&net, StopReason::LeftAlone) >= 1);
 }
 
 /// A client panics at one replica only: the others get nothing done without it, and need not wait to see how slow that

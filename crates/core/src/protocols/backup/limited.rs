@@ -361,12 +361,15 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
     /// The records with which a log of this instance begins. Until the first stable checkpoint others may have to fetch
     /// entries of the init history from this replica, which vouched for them.
     pub(super) fn opening_records(&self, stable: Sequence) -> Vec<HistoryRecord> {
-        let Some(proof) = self.proof.clone() else { return Vec::new() };
+        // Who has said where it ends says it again after a crash, in the same words.
+        let report = self.report.as_ref().or(self.said.as_ref());
+        let stopped = report.map(|report| HistoryRecord::Stopped(Arc::new(report.claim())));
+        let Some(proof) = self.proof.clone() else { return stopped.into_iter().collect() };
         let log = &self.ledger.log;
         let entries = log.after(log.anchor().position).map(|logged| logged.entry.clone());
         let entries = if stable == Sequence(0) { entries.collect() } else { Vec::new() };
         let opened = core::iter::once(HistoryRecord::Opened(proof.claim()));
-        opened.chain(HistoryRecord::bodies(entries)).collect()
+        opened.chain(HistoryRecord::bodies(entries)).chain(stopped).collect()
     }
 
     /// The state, from a snapshot, is the one at a checkpoint of this instance: it includes the init history.

@@ -27,7 +27,7 @@
 //!   entry takes it up otherwise. If that does not help it *panics*: it signs the request and sends it to all, again
 //!   and again. Who gets a signed request hands it to the third entry, unless it is in the history, and starts a timer
 //!   for it. There it leaves with the next batch: it waits neither in the queue nor for batches that are under way. As
-//!   long as it is kept nobody checks its signature again.
+//!   long as it is kept nobody for whom its MAC holds checks its signature again.
 //! * Ring 7. When it has executed the request, it sends a PROBE around the ring twice and back to itself, without
 //!   requests. The sequencer says in it what it has; everybody else passes it on, where it would execute, when it has
 //!   the same. When the probe is back every correct replica has the request: CERTAIN tells the client so. f+1 equal
