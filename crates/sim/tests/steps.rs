@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Runs that take all steps together.
-const RUNS: [(&str, u64); 15] = [
+const RUNS: [(&str, u64); 16] = [
     ("pbft", 4),
     ("pbft", 6),
     ("aardvark", 8),
@@ -24,6 +24,7 @@ const RUNS: [(&str, u64); 15] = [
     ("aliph", 275),
     ("r-aliph", 34),
     ("azyzzyva", 0),
+    ("chain", 0),
     ("quorum", 8),
     ("ring", 0),
     ("quorum, ring-fast, ring-resilient, backup(pbft)", 87),
