@@ -19,8 +19,8 @@
 //! * Aardvark 3. *Heartbeat.* While something is watched that it has not proposed, and nothing that it has proposed is
 //!   under way, the primary proposes something within two turns. Once 2f + 1 have left for its view it begins that
 //!   within four times as long as any of the last n views took, between a fifth of a turn and a turn: else they leave
-//!   for the next (PBFT 7), whose primary has twice as long, up to the longest time-out. What a Backup
-//!   begins with (Backup 9) is to be ordered within two turns as well.
+//!   for the next (PBFT 7), whose primary has twice as long, up to the longest time-out. What a Backup begins with
+//!   (Backup 9) is to be ordered within two turns as well.
 //! * Aardvark 4. *Fairness.* What was passed on is proposed before the next turn ends, if the primary proposes more
 //!   than 2n + 6 batches in it: fewer others have a turn before it, and a few batches are under way.
 //! * Aardvark 5. *Expectations.* After each turn a replica knows how many of the requests that waited here were
