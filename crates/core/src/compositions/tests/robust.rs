@@ -1,6 +1,7 @@
 //! Robust compositions: what their instances are left for, and what they are not left for.
 
 use crate::cluster::{ClientAuth, Cluster, Limits};
+use crate::compositions::tests::script::panic;
 use crate::ids::{ClientId, IdentityId, InstanceId, Principal, Timestamp};
 use crate::notice::Notice;
 use crate::registry::Message;
@@ -191,8 +192,7 @@ fn who_is_silent_already_when_an_instance_begins_is_not_waited_for() {
 #[test]
 fn behind_a_backup_in_which_nobody_could_speak_all_are_waited_for() {
     let mut net = measured(600, FAST);
-    let panic = SwitchMessage::Panic(Panic { client: client(0), timestamp: Timestamp(u64::MAX) });
-    let panic = Message::Switch(Switch { instance: InstanceId(2), message: panic });
+    let panic = panic(InstanceId(2), 0);
     net.lose(|frame| ["PRE-PREPARE", "PRESENT"].contains(&kind(&frame.message).as_str()));
     (0..2).for_each(|id| net.forge(c(0), r(id), panic.clone()));
     net.settle();
@@ -221,8 +221,7 @@ fn behind_a_backup_in_which_nobody_could_speak_all_are_waited_for() {
 #[test]
 fn where_one_replica_has_stopped_at_the_beginning_the_others_stop_after_a_status_interval() {
     let mut net = measured(600, FAST);
-    let panic = SwitchMessage::Panic(Panic { client: client(0), timestamp: Timestamp(1) });
-    net.forge(c(0), r(3), Message::Switch(Switch { instance: InstanceId(2), message: panic }));
+    net.forge(c(0), r(3), panic(InstanceId(2), 0));
     net.settle();
     let mut wait = |looks: usize| {
         for _ in 0..looks {
@@ -239,8 +238,7 @@ fn where_one_replica_has_stopped_at_the_beginning_the_others_stop_after_a_status
 #[test]
 fn where_nothing_waited_so_far_nothing_is_quiet() {
     let mut net = measured(600, FAST);
-    let panic = SwitchMessage::Panic(Panic { client: client(0), timestamp: Timestamp(1) });
-    net.forge(c(0), r(3), Message::Switch(Switch { instance: InstanceId(2), message: panic }));
+    net.forge(c(0), r(3), panic(InstanceId(2), 0));
     net.settle();
     announce(&mut net, 0, 0, 0);
     net.pass(6 * LOOK);
@@ -261,8 +259,7 @@ fn where_one_replica_has_stopped_and_nothing_goes_on_the_others_stop_at_once() {
     let panicked = || {
         let mut net = measured(600, FAST);
         ask(&mut net, 10, FAST);
-        let panic = SwitchMessage::Panic(Panic { client: client(0), timestamp: Timestamp(1) });
-        let panic = Message::Switch(Switch { instance: net.hosts[0].replica.instance(), message: panic });
+        let panic = panic(net.hosts[0].replica.instance(), 0);
         net.forge(c(0), r(3), panic);
         net.settle();
         net
