@@ -14,7 +14,7 @@
 //! * Presence 3. An instance that needs all replicas is left as soon as it begins if somebody is missing and a Backup
 //!   comes after it.
 //! * Presence 4. A Backup that begins when somebody is missing, as its INIT says, has no last request yet: it *stays*.
-//!   And it leaves a view at once whose primary is one of those.
+//!   As long as it stays none of those leads: it leaves their view at once, and a view change passes over them.
 //! * Presence 5. In a Backup that stays, whoever hears all replicas says so in RETURNED, signed, in every status
 //!   interval. f+1 of these are an END, which is ordered like any request. With the batch of the first valid one the
 //!   Backup executes its last request, but not before the k-th (Backup 12 of [`crate::protocols::backup`]).
@@ -30,6 +30,11 @@
 //! which makes progress without him, as long as he likes; in the instances that need him he could do no less. One who
 //! comes and goes ends a Backup each time, but not before its k-th request, and k doubles. A schedule without a Backup
 //! has nothing to do without the missing, and tries.
+//!
+//! Of f who do not lead it does not matter who they are: f+1 of those who do are correct. More than f lead all the
+//! same. After a partition f liars could name all correct ones but one, and that one the rest, and none but liars would
+//! lead. Where replicas take others to be missing, before the INIT is ordered and after a restart, they leave for
+//! different views, and the lower one is left for the higher one, as always.
 //!
 //! Who has lost its log is there as soon as it follows in a Backup, so that the Backup ends, although it may have to be
 //! silent in the next instance: it speaks again after so many instances, and there have to be some.

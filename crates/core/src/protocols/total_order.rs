@@ -41,6 +41,8 @@ pub struct Context<'a, O: TotalOrder> {
     pub is_over: &'a dyn Fn(&Request) -> bool,
     /// Whether this replica fetches a state: what others have executed since its own it does not know yet.
     pub is_fetching: bool,
+    /// Who is known to be missing, f replicas at most: the order gives them no turn.
+    pub missing: ReplicaSet,
     /// What is to be done, in order.
     pub out: &'a mut Vec<OrderEffect<O>>,
     /// Where numbered steps go.
@@ -197,8 +199,8 @@ pub trait TotalOrder: Debug + Clone + Sized {
     /// The history that the instance begins with is decided: from now on any request may be ordered. An order that
     /// was made to wait for this takes only batches with an INIT before.
     fn opened(&mut self, context: &mut Context<'_, Self>);
-    /// These replicas are missing: an order that depends on one of them goes on without it.
-    fn do_without(&mut self, context: &mut Context<'_, Self>, missing: ReplicaSet);
+    /// It became known who is missing: an order that depends on one of them now goes on without it.
+    fn do_without_missing(&mut self, context: &mut Context<'_, Self>);
     /// Whether this replica may vote now; it may not while it abstains after the loss of its log.
     fn may_vote(&self) -> bool;
     /// The last position that this replica may have helped to acknowledge, ever: that a batch was undone since does not

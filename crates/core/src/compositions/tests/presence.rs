@@ -4,7 +4,7 @@ use crate::auth::Signed;
 use crate::clients::Freshness;
 use crate::cluster::{ClientAuth, Cluster, Limits};
 use crate::compositions::tests::script::panic;
-use crate::ids::{InstanceId, ReplicaId};
+use crate::ids::{InstanceId, Principal, ReplicaId};
 use crate::message::{Firmness, Request};
 use crate::notice::Notice;
 use crate::registry::Message;
@@ -186,6 +186,132 @@ fn a_backup_does_not_wait_for_a_primary_that_is_missing() {
     assert!(
         net.noticed(1, |notice| matches!(notice, Notice::ViewChangeStarted { reason: "the primary is missing", .. }))
     );
+}
+
+/// The primary proposes nothing from now on until its view is left. Whoever is cut off stays so.
+fn change_view(net: &mut Net<Counter>, sum: &mut u64, primary: u8, cut: &'static [u8]) {
+    let is_cut = move |party| matches!(party, Principal::Replica(id) if cut.contains(&id.0));
+    net.lose(move |frame| {
+        let proposes = frame.from == r(primary) && kind(&frame.message) == "PRE-PREPARE";
+        proposes || is_cut(frame.from) || is_cut(frame.to)
+    });
+    ask(net, sum, 1);
+}
+
+/// The views that a replica has left for.
+fn left_for(net: &Net<Counter>, id: usize) -> Vec<u64> {
+    let started = net.hosts[id].notices.iter().filter_map(|(_, notice)| match notice {
+        Notice::ViewChangeStarted { view, .. } => Some(view.0),
+        _ => None,
+    });
+    started.collect()
+}
+
+/// Otherwise clients wait for nothing in each turn of that replica.
+#[test]
+fn a_backup_that_stays_passes_over_who_is_missing() {
+    let mut net = net("backup(pbft), quorum");
+    let mut sum = 0;
+    ask(&mut net, &mut sum, K + 1);
+    cut(&mut net, &[3]);
+    ask(&mut net, &mut sum, 1);
+    assert_eq!([0, 1, 2].map(|id| (instance(&net, id), net.views()[id])), [(3, 1); 3], "the second Backup");
+    change_view(&mut net, &mut sum, 1, &[3]);
+    change_view(&mut net, &mut sum, 2, &[3]);
+    assert_eq!([0, 1, 2].map(|id| left_for(&net, id)), [[2, 4]; 3], "3 is not anybody's view");
+    // Also after a restart.
+    net.restart(1, false);
+    net.settle();
+    [0, 1, 2].into_iter().for_each(|primary| change_view(&mut net, &mut sum, primary, &[3]));
+    assert_eq!([0, 1, 2].map(|id| left_for(&net, id).split_off(2)), [[5, 6, 8]; 3]);
+    // Nobody is missing any more.
+    net.heal();
+    net.pass(A_WHILE);
+    ask(&mut net, &mut sum, 1);
+    assert_eq!([0, 1, 2, 3].map(|id| instance(&net, id)), [4; 4]);
+}
+
+/// Views end by themselves there, as Aardvark expects more and more of them.
+#[test]
+fn a_watched_backup_that_stays_passes_over_who_is_missing() {
+    let turn = Limits::default().view_timeout.0 / 4;
+    let mut net = net_of("backup(aardvark), quorum", 4);
+    let mut sum = 0;
+    ask(&mut net, &mut sum, K + 1);
+    cut(&mut net, &[3]);
+    ask(&mut net, &mut sum, 1);
+    assert_eq!(net.views()[0], 1, "the second Backup");
+    // A primary takes a twentieth of a turn to propose, and later a tenth.
+    for later in [[turn / 20; 60], [turn / 10; 60]].concat() {
+        (0..4).for_each(|client| net.submit(client, &Counter::add(1), false));
+        net.round();
+        let proposals = core::mem::take(&mut net.in_flight);
+        net.pass(later);
+        net.in_flight.extend(proposals);
+        net.settle();
+        assert_eq!(core::mem::take(&mut net.completed).len(), 4, "each is answered");
+    }
+    assert_eq!([0, 1, 2].map(|id| left_for(&net, id)), [[2, 4, 5]; 3]);
+}
+
+/// It has its quota to do, with all.
+#[test]
+fn a_backup_whose_stay_is_over_passes_over_nobody() {
+    let mut net = net("quorum");
+    let mut sum = 0;
+    cut(&mut net, &[3]);
+    ask(&mut net, &mut sum, 1);
+    net.heal();
+    net.pass(A_WHILE);
+    assert!(!net.hosts[0].replica.estate().stays(), "the END was ordered");
+    net.lose(|frame| [r(0), r(1), r(2)].contains(&frame.from) && kind(&frame.message) == "PRE-PREPARE");
+    assert_eq!(net.add_within(200, 0, 1), done(sum + 1));
+    assert_eq!(left_for(&net, 0), [1, 2, 3]);
+}
+
+/// Who is missing is the same for all, whichever reports each has.
+#[test]
+fn whom_a_backup_passes_over_is_what_its_init_says() {
+    let mut net = net("quorum");
+    let mut sum = 0;
+    ask(&mut net, &mut sum, 1);
+    // Replicas 0 and 1 do not hear replica 3. Replica 2 does, and has one report at most that names it.
+    let mute = |frame: &Frame| {
+        let said = kind(&frame.message);
+        let is_unheard = said == "PRESENT" && frame.from == r(3) && [r(0), r(1)].contains(&frame.to);
+        is_unheard || said == "RETURNED"
+    };
+    let unheard = |frame: &Frame| frame.to == r(2) && frame.from == r(1) && kind(&frame.message) == "ABORT";
+    net.lose(move |frame| mute(frame) || unheard(frame));
+    net.pass(A_WHILE);
+    let panic = panic(InstanceId(1), 0);
+    (0..2).for_each(|id| net.forge(c(0), r(id), panic.clone()));
+    net.settle();
+    assert_eq!([0, 1, 2, 3].map(|id| instance(&net, id)), [2; 4]);
+    for primary in 0..3 {
+        net.lose(move |frame| mute(frame) || frame.from == r(primary) && kind(&frame.message) == "PRE-PREPARE");
+        ask(&mut net, &mut sum, 1);
+    }
+    assert_eq!([0, 1, 2].map(|id| left_for(&net, id)), [[1, 2, 4]; 3]);
+}
+
+/// Each named all others, after a partition. A liar who names all others as well would be the only one to lead.
+#[test]
+fn more_than_f_who_are_missing_lead_all_the_same() {
+    let mut net = net("quorum");
+    let mut sum = 0;
+    ask(&mut net, &mut sum, 1);
+    net.lose(|frame| kind(&frame.message) == "PRESENT");
+    net.pass(A_WHILE);
+    let panic = panic(InstanceId(1), 0);
+    (0..2).for_each(|id| net.forge(c(0), r(id), panic.clone()));
+    net.settle();
+    ask(&mut net, &mut sum, 1);
+    assert!(net.hosts[1].replica.estate().stays(), "somebody is missing");
+    assert!((0..4).all(|id| left_for(&net, id).is_empty()));
+    net.lose(|frame| frame.from == r(0) && ["PRE-PREPARE", "PRESENT"].contains(&kind(&frame.message).as_str()));
+    ask(&mut net, &mut sum, 1);
+    assert_eq!(left_for(&net, 2), [1]);
 }
 
 /// It died just now, so that nobody is silent yet. A watched primary has half a time-out to order the INIT.

@@ -61,16 +61,16 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         let least = estate.position().saturating_add(quota);
         // Presence 4 of [`crate::compositions::presence`].
         estate.begin_instance(Sequence(0), least, !missing.is_empty());
+        self.missing = missing;
         self.init = Init::Done;
     }
 
-    /// Presence 4: the order may begin with a primary that is missing.
-    pub(super) fn do_without_missing(&mut self, s: &mut Surroundings<'_, impl Speaker<O>>) {
-        let missing = self.proof.as_ref().map_or(ReplicaSet::NOBODY, |proof| proof.silent(self.what.replicas));
-        if !missing.is_empty() && self.order.view() == Some(self.what.view) {
-            s.step("Presence 4");
-            self.drive(s, |order, context| order.do_without(context, missing));
-        }
+    /// Presence 4: who leads no view, until nobody is missing any more. If more than f are named, it is nobody: all
+    /// others may lie.
+    pub(super) fn left_out(&self) -> ReplicaSet {
+        let is_over = matches!(self.init, Init::Done) && !self.ledger.estate.stays();
+        let too_many = self.missing.len() > self.what.replicas.faults();
+        if is_over || too_many { ReplicaSet::NOBODY } else { self.missing }
     }
 
     /// Whether this replica has the instance's state, or will have it soon by executing. That it may not vote does not
@@ -298,6 +298,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
                 // Others may have to fetch them from this replica.
                 s.persist_all(self.what.number, HistoryRecord::bodies(entries));
                 self.begin(low_load, silent);
+                self.call(s, queue, O::do_without_missing);
                 if fetched {
                     // The log cannot recreate it. Where it can it must not begin again here, however long it is: those
                     // who begin later need what is before, and may need it of a replica that has restarted.

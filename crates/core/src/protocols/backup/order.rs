@@ -22,7 +22,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.drive(s, O::start);
         if matches!(self.init, Init::Waiting) {
             self.submit_init(s);
-            self.do_without_missing(s);
+            self.drive(s, O::do_without_missing);
         } else {
             self.drive(s, O::opened);
         }
@@ -128,6 +128,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             validate: &validate,
             is_over: &is_over,
             is_fetching: self.transfer.is_some(),
+            missing: self.left_out(),
             out: &mut effects,
             steps: s.out.steps(),
         };

@@ -11,6 +11,7 @@ use crate::ids::{ReplicaId, Sequence, View};
 use crate::message::Request;
 use crate::protocols::speculative::Queue as Waiting;
 use crate::protocols::total_order::{OrderEffect, TotalOrder};
+use crate::replicas::ReplicaSet;
 use crate::schedule::Specification;
 use crate::service::Service;
 use crate::shares::ClientSet;
@@ -49,6 +50,9 @@ pub struct Backup<O: TotalOrder, S> {
     pub(super) unlogged: bool,
     /// What proves that this instance may run, if there was one before it.
     pub(super) proof: Option<Proof>,
+    /// Who is missing, as the INIT says (Presence 4); before it is known, and after a restart, as this replica's own
+    /// proof says.
+    pub(super) missing: ReplicaSet,
     /// END, if this replica has asked for it (Presence 5).
     pub(super) end: Option<Request>,
     /// Clients whose requests were ordered behind the last one that is executed.
@@ -100,6 +104,7 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
             said: None,
             unlogged: false,
             proof: None,
+            missing: ReplicaSet::NOBODY,
             end: None,
             unserved: ClientSet::default(),
             stable: Evidence::genesis(what.number, root),

@@ -16,7 +16,7 @@ use crate::notice::Report;
 use crate::protocols::aardvark::Watch;
 use crate::protocols::pool::Pool;
 use crate::protocols::total_order::{Context, OrderEffect, TotalOrder};
-use crate::replicas::{ReplicaSet, Replicas};
+use crate::replicas::Replicas;
 use crate::schedule::{Order, Part, Specification};
 use crate::time::Instant;
 use alloc::boxed::Box;
@@ -385,12 +385,11 @@ impl TotalOrder for Pbft {
         }
     }
 
-    fn do_without(&mut self, context: &mut Context<'_, Self>, missing: ReplicaSet) {
-        let is_there = |view: &View| !missing.contains(self.replicas.primary(*view));
-        let next =
-            core::iter::successors(Some(self.view), |view| Some(view.next())).take(self.replicas.n()).find(is_there);
-        if let Some(view) = next.filter(|view| *view > self.view && self.may_vote_in(*view)) {
-            self.start_view_change(context, view, "the primary is missing");
+    fn do_without_missing(&mut self, context: &mut Ctx<'_>) {
+        let next = self.next_view(context);
+        if context.missing.contains(self.replicas.primary(self.view)) && self.may_vote_in(next) {
+            context.step("Presence 4");
+            self.start_view_change(context, next, "the primary is missing");
         }
     }
 

@@ -35,11 +35,18 @@ impl Pbft {
             Some(ViewTimer::NewView) if self.phase == Phase::Changing => "the new view does not begin",
             _ => return,
         };
-        if !self.may_vote_in(self.view.next()) {
+        let next = self.next_view(context);
+        if !self.may_vote_in(next) {
             return;
         }
         self.be_careful(context);
-        self.start_view_change(context, self.view.next(), reason);
+        self.start_view_change(context, next, reason);
+    }
+
+    /// The next view with a primary that is not known to be missing.
+    pub(super) fn next_view(&self, context: &Ctx<'_>) -> View {
+        let is_missing = |view: View| context.missing.contains(self.replicas.primary(view));
+        (0..context.missing.len()).fold(self.view.next(), |view, _| if is_missing(view) { view.next() } else { view })
     }
 
     /// Whether others have gone on to a state that this replica does not have yet.
@@ -142,7 +149,7 @@ impl Pbft {
         if self.phase != Phase::Normal || wanted <= self.view {
             None
         } else if wanted != self.renewed() {
-            Some((self.view.next(), "the primary leaves"))
+            Some((self.next_view(context), "the primary leaves"))
         } else {
             self.is_older_than(context, 2).then_some((wanted, "the primary begins anew"))
         }

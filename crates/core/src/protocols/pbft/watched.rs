@@ -82,14 +82,15 @@ impl Pbft {
     /// Aardvark 6. Leaves the view if this replica and f others find that it has failed.
     fn leave_failed(&mut self, context: &mut Ctx<'_>) {
         let Some(failed) = self.watch.as_ref().and_then(|watch| watch.leaves(self.replicas.weak())) else { return };
-        if self.phase != Phase::Normal || !self.may_vote_in(self.view.next()) {
+        let next = self.next_view(context);
+        if self.phase != Phase::Normal || !self.may_vote_in(next) {
             return;
         }
         context.step("Aardvark 6");
         if failed.is_suspicion() {
             self.be_careful(context);
         }
-        self.leave_patiently(context, self.view.next(), failed.reason());
+        self.leave_patiently(context, next, failed.reason());
     }
 
     /// Leaves for a view, perhaps because others do. If this one got on and was slow, the next one has as long as it

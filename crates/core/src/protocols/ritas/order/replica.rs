@@ -324,7 +324,7 @@ impl TotalOrder for Ritas {
     }
 
     /// Nobody is needed more than others.
-    fn do_without(&mut self, _context: &mut Ctx<'_>, _missing: ReplicaSet) {}
+    fn do_without_missing(&mut self, _context: &mut Ctx<'_>) {}
 
     fn may_vote(&self) -> bool {
         self.silence.as_ref().is_none_or(|silence| self.round() >= silence.rounds_from)
