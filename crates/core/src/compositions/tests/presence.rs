@@ -1,12 +1,15 @@
 //! Who is there: what a composition does while a replica is down, and when it is back.
 
 use crate::auth::Signed;
+use crate::checkpoint::Evidence;
 use crate::clients::Freshness;
 use crate::cluster::{ClientAuth, Cluster, Limits};
 use crate::compositions::tests::script::panic;
-use crate::ids::{InstanceId, Principal, ReplicaId};
+use crate::digest::Digest;
+use crate::ids::{InstanceId, Principal, ReplicaId, View};
 use crate::message::{Firmness, Request};
 use crate::notice::Notice;
+use crate::protocols::pbft::{PbftMessage, ViewChange};
 use crate::registry::Message;
 use crate::schedule::{Protocol, Quota};
 use crate::services::Counter;
@@ -254,6 +257,23 @@ fn a_watched_backup_that_stays_passes_over_who_is_missing() {
     assert_eq!([0, 1, 2].map(|id| left_for(&net, id)), [[2, 4, 5]; 3]);
 }
 
+#[test]
+fn who_leaves_with_the_primary_passes_over_who_is_missing() {
+    let mut net = net("backup(pbft), quorum");
+    let mut sum = 0;
+    ask(&mut net, &mut sum, K + 1);
+    cut(&mut net, &[3]);
+    ask(&mut net, &mut sum, 1);
+    change_view(&mut net, &mut sum, 1, &[3]);
+    let (instance, view) = (InstanceId(3), View(4));
+    let stable = Evidence::genesis(instance, Digest::ZERO).claim();
+    let left = ViewChange { view, stable, prepared: Vec::new(), pre_prepared: Vec::new() };
+    let left = PbftMessage::ViewChange(Box::new(net.keyring(r(2)).sign(left).into()));
+    [0, 1].into_iter().for_each(|id| net.forge(r(2), r(id), Message::from((instance, left.clone()))));
+    net.settle();
+    assert_eq!([0, 1].map(|id| left_for(&net, id)), [[2, 4]; 2]);
+}
+
 /// It has its quota to do, with all.
 #[test]
 fn a_backup_whose_stay_is_over_passes_over_nobody() {
@@ -272,27 +292,29 @@ fn a_backup_whose_stay_is_over_passes_over_nobody() {
 /// Who is missing is the same for all, whichever reports each has.
 #[test]
 fn whom_a_backup_passes_over_is_what_its_init_says() {
-    let mut net = net("quorum");
+    let mut net = net("backup(pbft), quorum");
     let mut sum = 0;
-    ask(&mut net, &mut sum, 1);
-    // Replicas 0 and 1 do not hear replica 3. Replica 2 does, and has one report at most that names it.
+    ask(&mut net, &mut sum, K + 1);
+    // Replicas 1 and 2 do not hear replica 3. Replica 0 does, and has one report at most that names it.
     let mute = |frame: &Frame| {
         let said = kind(&frame.message);
-        let is_unheard = said == "PRESENT" && frame.from == r(3) && [r(0), r(1)].contains(&frame.to);
-        is_unheard || said == "RETURNED"
+        said == "RETURNED" || said == "PRESENT" && frame.from == r(3) && [r(1), r(2)].contains(&frame.to)
     };
-    let unheard = |frame: &Frame| frame.to == r(2) && frame.from == r(1) && kind(&frame.message) == "ABORT";
+    let unheard = |frame: &Frame| {
+        let said = kind(&frame.message);
+        frame.to == r(0) && (said == "INIT" || frame.from == r(1) && said == "ABORT")
+    };
     net.lose(move |frame| mute(frame) || unheard(frame));
     net.pass(A_WHILE);
-    let panic = panic(InstanceId(1), 0);
-    (0..2).for_each(|id| net.forge(c(0), r(id), panic.clone()));
+    let panic = panic(InstanceId(2), 0);
+    (1..3).for_each(|id| net.forge(c(0), r(id), panic.clone()));
     net.settle();
-    assert_eq!([0, 1, 2, 3].map(|id| instance(&net, id)), [2; 4]);
-    for primary in 0..3 {
+    assert_eq!([0, 1, 2, 3].map(|id| (instance(&net, id), net.views()[id])), [(3, 1); 4]);
+    for primary in 1..3 {
         net.lose(move |frame| mute(frame) || frame.from == r(primary) && kind(&frame.message) == "PRE-PREPARE");
         ask(&mut net, &mut sum, 1);
     }
-    assert_eq!([0, 1, 2].map(|id| left_for(&net, id)), [[1, 2, 4]; 3]);
+    assert_eq!([0, 1, 2].map(|id| left_for(&net, id)), [[2, 4]; 3]);
 }
 
 /// Each named all others, after a partition. A liar who names all others as well would be the only one to lead.
