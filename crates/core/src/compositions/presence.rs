@@ -31,10 +31,12 @@
 //! comes and goes ends a Backup each time, but not before its k-th request, and k doubles. A schedule without a Backup
 //! has nothing to do without the missing, and tries.
 //!
-//! Of f who do not lead it does not matter who they are: f+1 of those who do are correct. More than f lead all the
-//! same. After a partition f liars could name all correct ones but one, and that one the rest, and none but liars would
-//! lead. Where replicas take others to be missing, before the INIT is ordered and after a restart, they leave for
-//! different views, and the lower one is left for the higher one, as always.
+//! Those who lead while a Backup stays are a strong set, and f+1 of them correct. If too many are missing for that, all
+//! lead: after a partition f liars could name all correct ones but one, and that one the rest, so that none but liars
+//! would be left. And whom a replica passes over is what the INIT says, or nobody, where it has a later state and not the
+//! INIT. Those who pass over nobody visit all views that the others do. If each went by its own proof, and liars gave
+//! each another one, the lower views could be left for views above the higher ones, for ever. Before the INIT the proof
+//! serves to leave the first view.
 //!
 //! Who has lost its log is there as soon as it follows in a Backup, so that the Backup ends, although it may have to be
 //! silent in the next instance: it speaks again after so many instances, and there have to be some.

@@ -41,7 +41,7 @@ pub struct Context<'a, O: TotalOrder> {
     pub is_over: &'a dyn Fn(&Request) -> bool,
     /// Whether this replica fetches a state: what others have executed since its own it does not know yet.
     pub is_fetching: bool,
-    /// Who is known to be missing, f replicas at most: the order gives them no turn.
+    /// Who is known to be missing, so few that the others are a strong set: the order gives them no turn.
     pub missing: ReplicaSet,
     /// What is to be done, in order.
     pub out: &'a mut Vec<OrderEffect<O>>,
@@ -199,7 +199,7 @@ pub trait TotalOrder: Debug + Clone + Sized {
     /// The history that the instance begins with is decided: from now on any request may be ordered. An order that
     /// was made to wait for this takes only batches with an INIT before.
     fn opened(&mut self, context: &mut Context<'_, Self>);
-    /// It became known who is missing: an order that depends on one of them now goes on without it.
+    /// The order has begun: if it depends on one of the missing, it goes on without him.
     fn do_without_missing(&mut self, context: &mut Context<'_, Self>);
     /// Whether this replica may vote now; it may not while it abstains after the loss of its log.
     fn may_vote(&self) -> bool;

@@ -14,9 +14,12 @@ use crate::registry::Message;
 use crate::schedule::{Protocol, Quota};
 use crate::services::Counter;
 use crate::stop::StopReason;
-use crate::switching::{Returned, Switch, SwitchMessage};
+use crate::switching::{AbortReport, Returned, Switch, SwitchMessage};
 use crate::testing::net::{Frame, Net, c, cluster, done, kind, r};
+use crate::time::Duration;
 use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec;
 use alloc::vec::Vec;
 
 /// k of every Backup.
@@ -274,19 +277,113 @@ fn who_leaves_with_the_primary_passes_over_who_is_missing() {
     assert_eq!([0, 1].map(|id| left_for(&net, id)), [[2, 4]; 2]);
 }
 
-/// It has its quota to do, with all.
+/// It does not have the INIT any more, and visits all views that others may be in.
+#[test]
+fn who_restarts_from_a_snapshot_passes_over_nobody() {
+    let limits = Limits { checkpoint_interval: 4, log_bytes_per_snapshot: 1, ..Limits::default() };
+    let protocol = "backup(pbft), quorum".parse().unwrap();
+    let cluster = Cluster { quota: Quota::Fixed(K), protocol, ..cluster(4, ClientAuth::Hybrid, limits) };
+    let mut net = Net::of(cluster, 1, |_| Counter::default());
+    let mut sum = 0;
+    ask(&mut net, &mut sum, K + 1);
+    cut(&mut net, &[3]);
+    ask(&mut net, &mut sum, 20);
+    net.restart(0, false);
+    net.settle();
+    change_view(&mut net, &mut sum, 1, &[3]);
+    net.lose(|frame| {
+        [frame.from, frame.to].contains(&r(3)) || frame.from == r(2) && kind(&frame.message) == "PRE-PREPARE"
+    });
+    // Another goes with it, so that all wait for view 3.
+    assert_eq!(net.add_within(80, 0, 1), done(sum + 1));
+    assert_eq!((left_for(&net, 0), left_for(&net, 1)), (vec![2, 3, 4], vec![2, 4]));
+}
+
+/// It has its quota to do, with all. The one that was missing leads, also after a restart.
 #[test]
 fn a_backup_whose_stay_is_over_passes_over_nobody() {
+    for who in [1, 3] {
+        let mut net = net("quorum");
+        let mut sum = 0;
+        cut(&mut net, &[3]);
+        ask(&mut net, &mut sum, 1);
+        net.heal();
+        net.pass(A_WHILE);
+        assert!(!net.hosts[0].replica.estate().stays(), "the END was ordered");
+        net.lose(|frame| [r(0), r(1), r(2)].contains(&frame.from) && kind(&frame.message) == "PRE-PREPARE");
+        assert_eq!(net.add_within(200, 0, 1), done(sum + 1));
+        assert_eq!(left_for(&net, 0), [1, 2, 3]);
+        net.heal();
+        net.pass(A_WHILE);
+        let before = net.views();
+        net.restart(who, false);
+        net.settle();
+        assert_eq!(net.views(), before, "replica {who} restarts");
+    }
+}
+
+/// One of f+1 is correct, so that those who are missing can be others for everybody, if liars help.
+#[test]
+fn own_proofs_serve_to_leave_the_first_view_only() {
     let mut net = net("quorum");
     let mut sum = 0;
-    cut(&mut net, &[3]);
     ask(&mut net, &mut sum, 1);
-    net.heal();
+    // Each correct replica lacks the word of one other; and of what ends the instance it hears that of the third.
+    let lacks =
+        |frame: &Frame| [(1, 0), (2, 1), (0, 2)].iter().any(|&(from, to)| frame.from == r(from) && frame.to == r(to));
+    let liar = |frame: &Frame| frame.from == r(3);
+    net.lose(move |frame| lacks(frame) && kind(&frame.message) == "PRESENT");
     net.pass(A_WHILE);
-    assert!(!net.hosts[0].replica.estate().stays(), "the END was ordered");
-    net.lose(|frame| [r(0), r(1), r(2)].contains(&frame.from) && kind(&frame.message) == "PRE-PREPARE");
-    assert_eq!(net.add_within(200, 0, 1), done(sum + 1));
-    assert_eq!(left_for(&net, 0), [1, 2, 3]);
+    net.lose(move |frame| {
+        let is_about = ["PRESENT", "INIT", "ABORT", "PROOF"].contains(&kind(&frame.message).as_str());
+        liar(frame) || lacks(frame) && is_about
+    });
+    let panic = panic(InstanceId(1), 0);
+    (0..3).for_each(|id| net.forge(c(0), r(id), panic.clone()));
+    net.settle();
+    let report = net.said(r(0), "ABORT").into_iter().find_map(|frame| match &frame.message {
+        Message::Switch(Switch { message: SwitchMessage::Abort(report), .. }) => Some(report.claims().clone()),
+        _ => None,
+    });
+    let report = report.expect("it has stopped");
+    for (to, named) in [(0, 1), (1, 2), (2, 0)] {
+        let silent = core::iter::once(ReplicaId(named)).collect();
+        let lie = net.keyring(r(3)).sign(AbortReport { silent, ..report.clone() });
+        let message = SwitchMessage::Abort(Arc::new(lie.claim()));
+        net.forge(r(3), r(to), Message::Switch(Switch { instance: InstanceId(1), message }));
+    }
+    net.round();
+    // No view begins until all time-outs are the same.
+    net.lose(move |frame| liar(frame) || kind(&frame.message) == "NEW-VIEW");
+    net.settle();
+    assert_eq!([0, 1, 2].map(|id| instance(&net, id)), [2; 3]);
+    net.submit(0, &Counter::add(1), false);
+    let pass_together = |net: &mut Net<Counter>, seconds: u64| {
+        let end = net.now + Duration::from_millis(1_000 * seconds);
+        while net.fire_before(end) {
+            let now = net.now;
+            while net.fire_before(now) {}
+            net.settle();
+        }
+    };
+    pass_together(&mut net, 300);
+    net.lose(liar);
+    pass_together(&mut net, 200);
+    assert_eq!(net.completed.len(), 1, "the network is perfect");
+}
+
+/// Four of six replicas go on without two, though one only may lie.
+#[test]
+fn a_backup_passes_over_as_many_as_it_does_not_need() {
+    let protocol = "quorum".parse().unwrap();
+    let cluster = Cluster { quota: Quota::Fixed(K), protocol, ..cluster(6, ClientAuth::Hybrid, Limits::default()) };
+    let mut net = Net::of(cluster, 1, |_| Counter::default());
+    let mut sum = 0;
+    cut(&mut net, &[0, 5]);
+    let from = net.now;
+    ask(&mut net, &mut sum, 1);
+    let took = net.now.0 - from.0;
+    assert!(took < Limits::default().view_timeout.0, "it took {took} µs");
 }
 
 /// Who is missing is the same for all, whichever reports each has.

@@ -54,7 +54,6 @@ impl<O: TotalOrder, S: Service> Abortable for Backup<O, S> {
     }
 
     fn begin_with(&mut self, proof: Proof) {
-        self.missing = proof.silent(self.what.replicas);
         self.proof = Some(proof);
     }
 

@@ -65,12 +65,16 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
         self.init = Init::Done;
     }
 
-    /// Presence 4: who leads no view, until nobody is missing any more. If more than f are named, it is nobody: all
-    /// others may lie.
+    /// Presence 4: who leads no view, until nobody is missing any more. What its own proof says lets the replica leave
+    /// the first view, and no other.
     pub(super) fn left_out(&self) -> ReplicaSet {
-        let is_over = matches!(self.init, Init::Done) && !self.ledger.estate.stays();
-        let too_many = self.missing.len() > self.what.replicas.faults();
-        if is_over || too_many { ReplicaSet::NOBODY } else { self.missing }
+        let replicas = self.what.replicas;
+        let missing = match (&self.init, &self.proof) {
+            (Init::Done, _) if self.ledger.estate.stays() => self.missing,
+            (Init::Waiting, Some(proof)) if self.order.view() == Some(self.what.view) => proof.silent(replicas),
+            _ => ReplicaSet::NOBODY,
+        };
+        if missing.len() < replicas.blocking() { missing } else { ReplicaSet::NOBODY }
     }
 
     /// Whether this replica has the instance's state, or will have it soon by executing. That it may not vote does not
@@ -298,7 +302,6 @@ impl<O: TotalOrder, S: Service> Backup<O, S> {
                 // Others may have to fetch them from this replica.
                 s.persist_all(self.what.number, HistoryRecord::bodies(entries));
                 self.begin(low_load, silent);
-                self.call(s, queue, O::do_without_missing);
                 if fetched {
                     // The log cannot recreate it. Where it can it must not begin again here, however long it is: those
                     // who begin later need what is before, and may need it of a replica that has restarted.

@@ -50,8 +50,7 @@ pub struct Backup<O: TotalOrder, S> {
     pub(super) unlogged: bool,
     /// What proves that this instance may run, if there was one before it.
     pub(super) proof: Option<Proof>,
-    /// Who is missing, as the INIT says (Presence 4); before it is known, and after a restart, as this replica's own
-    /// proof says.
+    /// Who is missing, as the INIT says (Presence 4); nobody, if this replica has a later state and not that INIT.
     pub(super) missing: ReplicaSet,
     /// END, if this replica has asked for it (Presence 5).
     pub(super) end: Option<Request>,
