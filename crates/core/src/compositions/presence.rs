@@ -14,7 +14,8 @@
 //! * Presence 3. An instance that needs all replicas is left as soon as it begins if somebody is missing and a Backup
 //!   comes after it.
 //! * Presence 4. A Backup that begins when somebody is missing, as its INIT says, has no last request yet: it *stays*.
-//!   As long as it stays none of those leads: it leaves their view at once, and a view change passes over them.
+//!   It leaves the first view at once if the primary is one of those, and view changes pass over them as long as it
+//!   stays.
 //! * Presence 5. In a Backup that stays, whoever hears all replicas says so in RETURNED, signed, in every status
 //!   interval. f+1 of these are an END, which is ordered like any request. With the batch of the first valid one the
 //!   Backup executes its last request, but not before the k-th (Backup 12 of [`crate::protocols::backup`]).
@@ -33,10 +34,10 @@
 //!
 //! Those who lead while a Backup stays are a strong set, and f+1 of them correct. If too many are missing for that, all
 //! lead: after a partition f liars could name all correct ones but one, and that one the rest, so that none but liars
-//! would be left. And whom a replica passes over is what the INIT says, or nobody, where it has a later state and not the
-//! INIT. Those who pass over nobody visit all views that the others do. If each went by its own proof, and liars gave
-//! each another one, the lower views could be left for views above the higher ones, for ever. Before the INIT the proof
-//! serves to leave the first view.
+//! would be left. And whom a replica passes over is what the INIT says, or nobody, where it has a later state and not
+//! the INIT. Those who pass over nobody visit all views that the others do. If each went by its own proof, and liars
+//! gave each another one, the lower views could be left for views above the higher ones, for ever. Before the INIT the
+//! proof serves to leave the first view.
 //!
 //! Who has lost its log is there as soon as it follows in a Backup, so that the Backup ends, although it may have to be
 //! silent in the next instance: it speaks again after so many instances, and there have to be some.

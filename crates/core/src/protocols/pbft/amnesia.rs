@@ -19,12 +19,12 @@
 //!   f+1 correct others among them; as 2f+1 others answer, one of these is among any 2f+1 answers. So everything that
 //!   it voted for is at or below what PBFT 12 waits for. What is stable needs no votes, and no claim in a VIEW-CHANGE.
 //! * *Views*. It never was more than n views ahead of f+1 correct others. It left a view w that it had entered, or
-//!   that 2f+1 wanted, for the next one whose primary is not missing, which is before w+n, or with its primary for w+n
-//!   ([`Pbft::next_view`], [`Pbft::renew`]); and of 2f+1 VIEW-CHANGEs for w or later views f+1 are of correct others. Or
-//!   f+1 others had asked for its view before, and then the first correct one of all replicas that did so had left a
-//!   view w in this way. So one of the answers names w or a later view, and its last VIEW-CHANGE was for v + n at most.
-//!   It votes in no view before that. What it may have said for v + n is as true as what it says now: it has voted for
-//!   nothing in between, and nothing that it listed is needed.
+//!   that 2f+1 wanted, for the next one whose primary is not missing, which is before w+n, or with its primary for
+//!   w+n ([`Pbft::next_view`], [`Pbft::renew`]); and of 2f+1 VIEW-CHANGEs for w or later views f+1 are of correct
+//!   others. Or f+1 others had asked for its view before, and then the first correct one of all replicas that did
+//!   so had left a view w in this way. So one of the answers names w or a later view, and its last VIEW-CHANGE was
+//!   for v + n at most. It votes in no view before that. What it may have said for v + n is as true as what it
+//!   says now: it has voted for nothing in between, and nothing that it listed is needed.
 //! * *Acknowledgements*. A position at which it answered a client is one at which it voted. It answers no read before
 //!   its state includes all of these ([`Pbft::promised`]).
 //!
