@@ -6,7 +6,7 @@ use crate::clients::Freshness;
 use crate::cluster::{ClientAuth, Cluster, Limits};
 use crate::compositions::tests::script::panic;
 use crate::digest::Digest;
-use crate::ids::{InstanceId, Principal, ReplicaId, View};
+use crate::ids::{InstanceId, ReplicaId, View};
 use crate::message::{Firmness, Request};
 use crate::notice::Notice;
 use crate::protocols::pbft::{PbftMessage, ViewChange};
@@ -32,8 +32,12 @@ fn net(protocol: &str) -> Net<Counter> {
 }
 
 fn net_of(protocol: &str, clients: u32) -> Net<Counter> {
+    net_with(protocol, 4, clients, Limits::default())
+}
+
+fn net_with(protocol: &str, n: usize, clients: u32, limits: Limits) -> Net<Counter> {
     let protocol: Protocol = protocol.parse().unwrap();
-    let cluster = Cluster { quota: Quota::Fixed(K), protocol, ..cluster(4, ClientAuth::Hybrid, Limits::default()) };
+    let cluster = Cluster { quota: Quota::Fixed(K), protocol, ..cluster(n, ClientAuth::Hybrid, limits) };
     Net::of(cluster, clients, |_| Counter::default())
 }
 
@@ -194,13 +198,17 @@ fn a_backup_does_not_wait_for_a_primary_that_is_missing() {
     );
 }
 
-/// The primary proposes nothing from now on until its view is left. Whoever is cut off stays so.
-fn change_view(net: &mut Net<Counter>, sum: &mut u64, primary: u8, cut: &'static [u8]) {
-    let is_cut = move |party| matches!(party, Principal::Replica(id) if cut.contains(&id.0));
+/// From now on this primary proposes nothing. Replica 3 is cut off.
+fn hold_proposals(net: &mut Net<Counter>, primary: u8) {
     net.lose(move |frame| {
         let proposes = frame.from == r(primary) && kind(&frame.message) == "PRE-PREPARE";
-        proposes || is_cut(frame.from) || is_cut(frame.to)
+        proposes || [frame.from, frame.to].contains(&r(3))
     });
+}
+
+/// The same, and its view is left.
+fn change_view(net: &mut Net<Counter>, sum: &mut u64, primary: u8) {
+    hold_proposals(net, primary);
     ask(net, sum, 1);
 }
 
@@ -222,13 +230,13 @@ fn a_backup_that_stays_passes_over_who_is_missing() {
     cut(&mut net, &[3]);
     ask(&mut net, &mut sum, 1);
     assert_eq!([0, 1, 2].map(|id| (instance(&net, id), net.views()[id])), [(3, 1); 3], "the second Backup");
-    change_view(&mut net, &mut sum, 1, &[3]);
-    change_view(&mut net, &mut sum, 2, &[3]);
+    change_view(&mut net, &mut sum, 1);
+    change_view(&mut net, &mut sum, 2);
     assert_eq!([0, 1, 2].map(|id| left_for(&net, id)), [[2, 4]; 3], "3 is not anybody's view");
     // Also after a restart.
     net.restart(1, false);
     net.settle();
-    [0, 1, 2].into_iter().for_each(|primary| change_view(&mut net, &mut sum, primary, &[3]));
+    [0, 1, 2].into_iter().for_each(|primary| change_view(&mut net, &mut sum, primary));
     assert_eq!([0, 1, 2].map(|id| left_for(&net, id).split_off(2)), [[5, 6, 8]; 3]);
     // Nobody is missing any more.
     net.heal();
@@ -267,7 +275,7 @@ fn who_leaves_with_the_primary_passes_over_who_is_missing() {
     ask(&mut net, &mut sum, K + 1);
     cut(&mut net, &[3]);
     ask(&mut net, &mut sum, 1);
-    change_view(&mut net, &mut sum, 1, &[3]);
+    change_view(&mut net, &mut sum, 1);
     let (instance, view) = (InstanceId(3), View(4));
     let stable = Evidence::genesis(instance, Digest::ZERO).claim();
     let left = ViewChange { view, stable, prepared: Vec::new(), pre_prepared: Vec::new() };
@@ -281,19 +289,15 @@ fn who_leaves_with_the_primary_passes_over_who_is_missing() {
 #[test]
 fn who_restarts_from_a_snapshot_passes_over_nobody() {
     let limits = Limits { checkpoint_interval: 4, log_bytes_per_snapshot: 1, ..Limits::default() };
-    let protocol = "backup(pbft), quorum".parse().unwrap();
-    let cluster = Cluster { quota: Quota::Fixed(K), protocol, ..cluster(4, ClientAuth::Hybrid, limits) };
-    let mut net = Net::of(cluster, 1, |_| Counter::default());
+    let mut net = net_with("backup(pbft), quorum", 4, 1, limits);
     let mut sum = 0;
     ask(&mut net, &mut sum, K + 1);
     cut(&mut net, &[3]);
     ask(&mut net, &mut sum, 20);
     net.restart(0, false);
     net.settle();
-    change_view(&mut net, &mut sum, 1, &[3]);
-    net.lose(|frame| {
-        [frame.from, frame.to].contains(&r(3)) || frame.from == r(2) && kind(&frame.message) == "PRE-PREPARE"
-    });
+    change_view(&mut net, &mut sum, 1);
+    hold_proposals(&mut net, 2);
     // Another goes with it, so that all wait for view 3.
     assert_eq!(net.add_within(80, 0, 1), done(sum + 1));
     assert_eq!((left_for(&net, 0), left_for(&net, 1)), (vec![2, 3, 4], vec![2, 4]));
@@ -375,9 +379,7 @@ fn own_proofs_serve_to_leave_the_first_view_only() {
 /// Four of six replicas go on without two, though one only may lie.
 #[test]
 fn a_backup_passes_over_as_many_as_it_does_not_need() {
-    let protocol = "quorum".parse().unwrap();
-    let cluster = Cluster { quota: Quota::Fixed(K), protocol, ..cluster(6, ClientAuth::Hybrid, Limits::default()) };
-    let mut net = Net::of(cluster, 1, |_| Counter::default());
+    let mut net = net_with("quorum", 6, 1, Limits::default());
     let mut sum = 0;
     cut(&mut net, &[0, 5]);
     let from = net.now;
