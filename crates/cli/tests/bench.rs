@@ -163,6 +163,48 @@ fn a_comparison_has_ratios_data_a_picture_and_a_page() {
 }
 
 #[test]
+fn clusters_take_turns_in_slices() {
+    let (scratch, outcome) = compare(&[
+        "--protocols",
+        "unreplicated,pbft,aliph",
+        "--clients",
+        "3",
+        "--rounds",
+        "1",
+        "--seconds",
+        "0.4",
+        "--slices",
+        "4",
+    ]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let csv = read(&scratch, "custom.csv");
+    let columns: Vec<_> = csv.lines().next().unwrap().split(',').collect();
+    let at = |line: &str, name: &str| {
+        let place = columns.iter().position(|column| *column == name).unwrap();
+        line.split(',').nth(place).unwrap().parse::<f64>().unwrap()
+    };
+    let rows: Vec<_> = csv.lines().skip(1).collect();
+    assert_eq!(rows.len(), 3, "{csv}");
+    for row in rows {
+        assert!((0.4..3.0).contains(&at(row, "seconds")), "four slices of a tenth of a second: {row}");
+        assert!(at(row, "ops") > 0.0 && at(row, "replica_cpu_us_per_op") > 0.0, "{row}");
+    }
+    let page = read(&scratch, "README.md");
+    assert!(page.contains(" --slices 4") && page.contains("in 4 slices that take turns"), "{page}");
+    assert_eq!(std::fs::read_dir(scratch.join("")).unwrap().count(), 1, "nothing is left of the clusters");
+    for (arguments, why) in [
+        (&["--slices", "4", "--figure", "figure-14"][..], "--slices is for steady loads"),
+        (&["--slices", "4", "--attack", "client-flood"], "cannot be used with"),
+        (&["--slices", "4", "--netns"], "cannot be used with"),
+        (&["--slices", "0"], "1..=100"),
+    ] {
+        let outcome = run(bezant(&["bench", "compare"]).args(arguments), "");
+        assert_eq!(outcome.code, Some(2), "{outcome:?}");
+        assert!(outcome.stderr.contains(why), "{outcome:?}");
+    }
+}
+
+#[test]
 fn a_replica_that_is_down_for_a_while_does_not_stop_the_others() {
     for fault in ["stop", "kill"] {
         let (scratch, outcome) = compare(&[

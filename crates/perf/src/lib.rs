@@ -3,6 +3,7 @@
 //! | question | module |
 //! |---|---|
 //! | how are requests sent and latencies taken? | [`load`] |
+//! | what is asked? | [`workload`] |
 //! | how are latencies kept? | [`histogram`] |
 //! | what did it cost per operation, and how is it shown? | [`figures`] |
 //! | how long does a switch from one instance to the next take? | [`switching`] |
@@ -19,6 +20,7 @@
 //! Starting a cluster and asking its replicas for their counters is the caller's: `bezant bench`. The figures, and how
 //! to read them, are in `docs/benchmarks.md`.
 
+mod bursts;
 pub mod chart;
 pub mod compare;
 pub mod figures;
@@ -36,3 +38,4 @@ pub mod spread;
 pub mod sql;
 pub mod suite;
 pub mod switching;
+pub mod workload;

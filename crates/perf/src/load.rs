@@ -6,10 +6,11 @@
 //! Clients that join have a key and a thread each, and send nothing before the cluster has let them in. To compare
 //! them with those that the cluster file names, give those a thread each as well.
 
-use crate::compare::course::Burst;
+use crate::bursts::{Bursts, share};
 use crate::histogram::Histogram;
 use crate::recorded::Recorded;
-use crate::sql::{self, Mix};
+use crate::sql;
+use crate::workload::Workload;
 use bezant_core::auth::SecretKey;
 use bezant_core::client::{Completion, Read, Submit};
 use bezant_core::ids::IdentityId;
@@ -20,7 +21,7 @@ use bezant_node::keys;
 use bezant_node::replica::CpuTime;
 use bytes::Bytes;
 use mio::Waker;
-use std::collections::{BTreeMap, VecDeque};
+use std::ops::Add;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::{io, time};
@@ -28,153 +29,8 @@ use std::{io, time};
 /// After this long a request counts as failed.
 const DEADLINE: Duration = Duration::from_millis(30_000);
 
-/// Bytes of the smallest operation: the size of its reply, and as much ballast.
-pub const OPERATION_BYTES_MIN: usize = 8;
-
-/// Bytes of operations of mixed sizes, in turn, and their mean.
-pub const MIXED: [usize; 5] = [8, 512, 2048, 256, 4096];
-/// See [`MIXED`].
-pub const MIXED_BYTES: usize = (MIXED[0] + MIXED[1] + MIXED[2] + MIXED[3] + MIXED[4]) / MIXED.len();
-
-/// One operation in so many is short where they are [almost alike](Asked::AlmostAlike), and how many bytes it has.
-const SHORT_EVERY: usize = 50;
-const SHORT_BYTES: usize = 512;
-
-/// What clients ask.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Asked {
-    /// Operations of the null service, all of one size.
-    #[default]
-    Alike,
-    /// The same, but one in fifty has 512 bytes. Where all frames of a link are alike, what came before decides whether
-    /// Linux acknowledges them in their receiver's time or in their sender's.
-    AlmostAlike,
-    /// Operations of the null service, of [`MIXED`] bytes.
-    Mixed,
-    /// Operations of any service, as they are given.
-    Given,
-    /// Requests to the SQL service.
-    Sql(Mix),
-}
-
-impl Asked {
-    /// The word for it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Alike => "null",
-            Self::AlmostAlike => "null-almost-alike",
-            Self::Mixed => "null-mixed",
-            Self::Given => "given",
-            Self::Sql(mix) => mix.name(),
-        }
-    }
-
-    /// What the SQL service is asked, if it is asked.
-    pub const fn sql(self) -> Option<Mix> {
-        match self {
-            Self::Sql(mix) => Some(mix),
-            Self::Alike | Self::AlmostAlike | Self::Mixed | Self::Given => None,
-        }
-    }
-}
-
-/// What the requests are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Workload {
-    /// Bytes of operations, taken in turn; each at least [`OPERATION_BYTES_MIN`].
-    pub request_bytes: Vec<usize>,
-    /// Bytes of a result.
-    pub reply_bytes: usize,
-    /// Requests to the SQL service instead; sizes do not matter then.
-    pub sql: Option<Mix>,
-    /// These operations in turn instead, whatever their results are; none: not these.
-    pub given: Vec<Bytes>,
-    /// How many of them are under way, if that is not always one for each session.
-    pub bursts: Option<Vec<Burst>>,
-    /// Whether what is answered is counted for each [`BUCKET`](crate::compare::course::BUCKET) of time.
-    pub timeline: bool,
-}
-
-impl Workload {
-    /// One for each session, at all times.
-    pub fn steady(request_bytes: usize, reply_bytes: usize) -> Self {
-        let request_bytes = vec![request_bytes];
-        Self { request_bytes, reply_bytes, sql: None, given: Vec::new(), bursts: None, timeline: false }
-    }
-
-    /// One for each session, at all times; sizes matter for operations that are alike.
-    pub fn of(asked: Asked, request_bytes: usize, reply_bytes: usize) -> Self {
-        match asked {
-            Asked::Alike | Asked::Given => Self::steady(request_bytes, reply_bytes),
-            Asked::AlmostAlike => {
-                let mut sizes = vec![request_bytes; SHORT_EVERY];
-                sizes[SHORT_EVERY - 1] = request_bytes.min(SHORT_BYTES);
-                Self { request_bytes: sizes, ..Self::steady(0, reply_bytes) }
-            }
-            Asked::Mixed => Self { request_bytes: MIXED.to_vec(), ..Self::steady(0, reply_bytes) },
-            Asked::Sql(mix) => Self { sql: Some(mix), ..Self::steady(OPERATION_BYTES_MIN, 0) },
-        }
-    }
-
-    /// What is asked, if not the SQL service.
-    fn operations(&self) -> Vec<Bytes> {
-        if !self.given.is_empty() {
-            return self.given.clone();
-        }
-        let operation = |bytes: usize| {
-            let mut operation = vec![0; bytes.max(OPERATION_BYTES_MIN)];
-            operation[..4].copy_from_slice(&(self.reply_bytes as u32).to_le_bytes());
-            Bytes::from(operation)
-        };
-        let mut made = BTreeMap::new();
-        self.request_bytes.iter().map(|bytes| made.entry(*bytes).or_insert_with(|| operation(*bytes)).clone()).collect()
-    }
-}
-
-/// Lets requests go burst after burst.
-#[derive(Debug)]
-struct Bursts {
-    /// The first one is under way.
-    coming: VecDeque<Burst>,
-    sent: u64,
-    answered: u64,
-    /// Requests under way of each thread.
-    under_way: Vec<usize>,
-}
-
-impl Bursts {
-    fn new(bursts: &[Burst], threads: usize) -> Self {
-        let coming = bursts.iter().filter(|burst| burst.clients > 0 && burst.operations > 0).copied().collect();
-        Self { coming, sent: 0, answered: 0, under_way: vec![0; threads] }
-    }
-
-    /// Whether this thread may send one more; then it counts as sent. Each has its share of a burst's clients.
-    fn admit(&mut self, thread: usize) -> bool {
-        let Some(burst) = self.coming.front() else { return false };
-        let clients = share(burst.clients, thread, self.under_way.len());
-        let admitted = self.sent < burst.operations && self.under_way[thread] < clients;
-        self.sent += u64::from(admitted);
-        self.under_way[thread] += usize::from(admitted);
-        admitted
-    }
-
-    /// One was answered. Whether that was the last one of its burst.
-    fn on_answer(&mut self, thread: usize) -> bool {
-        self.answered += 1;
-        self.under_way[thread] -= 1;
-        let ended = self.coming.front().is_some_and(|burst| self.answered == burst.operations);
-        if ended {
-            self.coming.pop_front();
-            (self.sent, self.answered) = (0, 0);
-        }
-        ended
-    }
-}
-
-/// What one of several threads gets of something that is divided as evenly as possible.
-const fn share(whole: usize, thread: usize, threads: usize) -> usize {
-    whole / threads + (thread < whole % threads) as usize
-}
+/// How often is looked whether everything is answered.
+const HELD_POLL: time::Duration = time::Duration::from_millis(1);
 
 /// What the measuring thread and the load's own share.
 #[derive(Debug)]
@@ -183,6 +39,10 @@ struct Shared {
     /// Of all threads, for a burst that begins when another one ends.
     wakers: OnceLock<Vec<Arc<Waker>>>,
     measuring: AtomicBool,
+    /// Whether nothing goes for now.
+    held: AtomicBool,
+    /// Operations that are not answered yet.
+    under_way: AtomicUsize,
     finished: AtomicU64,
     /// How often a client was let in that had to join.
     joined: AtomicUsize,
@@ -195,8 +55,43 @@ struct Shared {
 }
 
 impl Shared {
+    fn new(bursts: Option<Bursts>) -> Self {
+        Self {
+            bursts: bursts.map(Mutex::new),
+            wakers: OnceLock::new(),
+            measuring: AtomicBool::new(false),
+            held: AtomicBool::new(false),
+            under_way: AtomicUsize::new(0),
+            finished: AtomicU64::new(0),
+            joined: AtomicUsize::new(0),
+            barred: OnceLock::new(),
+            origin: OnceLock::new(),
+            done: AtomicBool::new(false),
+        }
+    }
+
     fn bursts(&self) -> Option<MutexGuard<'_, Bursts>> {
         Some(self.bursts.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether this thread may send one more; then it counts as under way. It does so before it looks: whoever
+    /// [holds](Load::hold) the load either sees it, or is seen by it.
+    fn admit(&self, thread: usize) -> bool {
+        self.under_way.fetch_add(1, Ordering::SeqCst);
+        let is_held = self.held.load(Ordering::SeqCst);
+        let admitted = !is_held && self.bursts().is_none_or(|mut bursts| bursts.admit(thread));
+        if !admitted {
+            self.under_way.fetch_sub(1, Ordering::SeqCst);
+        }
+        admitted
+    }
+
+    /// Has every thread look whether it may send.
+    fn wake(&self) {
+        for waker in self.wakers.get().into_iter().flatten() {
+            // A thread that is not woken looks again after 100 ms.
+            let _ = waker.wake();
+        }
     }
 }
 
@@ -219,7 +114,7 @@ struct ClosedLoop {
 
 impl Driver for ClosedLoop {
     fn next(&mut self, now: Instant) -> Option<Operation> {
-        if !self.shared.bursts().is_none_or(|mut bursts| bursts.admit(self.thread)) {
+        if !self.shared.admit(self.thread) {
             return None;
         }
         if self.recorded.is_some() {
@@ -236,6 +131,7 @@ impl Driver for ClosedLoop {
     }
 
     fn on_finished(&mut self, finished: Finished) {
+        self.shared.under_way.fetch_sub(1, Ordering::SeqCst);
         match &finished.completed.result {
             Completion::Done(result) => match self.objection(result) {
                 Some(objection) => self.fail(objection),
@@ -290,10 +186,7 @@ impl ClosedLoop {
         if let Some(recorded) = &mut self.recorded {
             recorded.bursts.push(at);
         }
-        for waker in self.shared.wakers.get().into_iter().flatten() {
-            // A thread that is not woken looks again after 100 ms.
-            let _ = waker.wake();
-        }
+        self.shared.wake();
     }
 
     fn fail(&mut self, what: String) {
@@ -375,16 +268,7 @@ impl Load {
         let joins = options.identity.is_none();
         let threads = if joins { usize::MAX } else { threads.max(1 + others.len()) };
         let threads = threads.clamp(1, options.connections.max(1));
-        let shared = Arc::new(Shared {
-            bursts: workload.bursts.as_deref().map(|bursts| Mutex::new(Bursts::new(bursts, threads))),
-            wakers: OnceLock::new(),
-            measuring: AtomicBool::new(false),
-            finished: AtomicU64::new(0),
-            joined: AtomicUsize::new(0),
-            barred: OnceLock::new(),
-            origin: OnceLock::new(),
-            done: AtomicBool::new(false),
-        });
+        let shared = Arc::new(Shared::new(workload.bursts.as_deref().map(|bursts| Bursts::new(bursts, threads))));
         let keys = Arc::new(AtomicI64::new(0));
         let start = |thread: usize| {
             let connections = share(options.connections, thread, threads);
@@ -443,7 +327,22 @@ impl Load {
         self.shared.done.load(Ordering::Relaxed)
     }
 
-    /// The measurement begins.
+    /// Lets nothing go any more, and waits until everything is answered or has failed: half a minute at most.
+    pub fn hold(&self) {
+        self.shared.held.store(true, Ordering::SeqCst);
+        let end = time::Instant::now() + time::Duration::from_micros(DEADLINE.0);
+        while self.shared.under_way.load(Ordering::SeqCst) > 0 && time::Instant::now() < end {
+            std::thread::sleep(HELD_POLL);
+        }
+    }
+
+    /// Sends again.
+    pub fn go_on(&self) {
+        self.shared.held.store(false, Ordering::SeqCst);
+        self.shared.wake();
+    }
+
+    /// The measurement begins, or goes on.
     pub fn measure(&mut self) {
         self.began = Some((time::Instant::now(), CpuTime::now().process, self.sent()));
         self.shared.measuring.store(true, Ordering::Relaxed);
@@ -491,11 +390,24 @@ impl Load {
 }
 
 /// How long a measurement took, and the processor time of this process in it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Interval {
     elapsed: time::Duration,
     client_cpu: time::Duration,
     sent: Sent,
+}
+
+/// Both together, of one load.
+impl Add for Interval {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        let sent = Sent {
+            requests: self.sent.requests + other.sent.requests,
+            operations: self.sent.operations + other.sent.operations,
+        };
+        Self { elapsed: self.elapsed + other.elapsed, client_cpu: self.client_cpu + other.client_cpu, sent }
+    }
 }
 
 #[cfg(test)]
@@ -503,27 +415,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_has_its_clients_and_its_operations_and_then_the_next_begins() {
-        let burst = |clients, operations| Burst { clients, operations };
-        let mut bursts = Bursts::new(&[burst(2, 3), burst(0, 5), burst(1, 1)], 1);
-        assert_eq!([bursts.admit(0), bursts.admit(0), bursts.admit(0)], [true, true, false]);
-        assert!(!bursts.on_answer(0));
-        assert_eq!([bursts.admit(0), bursts.admit(0)], [true, false]);
-        assert_eq!([bursts.on_answer(0), bursts.on_answer(0)], [false, true]);
-        assert_eq!([bursts.admit(0), bursts.admit(0)], [true, false]);
-        assert!(bursts.on_answer(0));
-        assert!(!bursts.admit(0) && bursts.coming.is_empty());
-    }
-
-    #[test]
-    fn threads_share_the_clients_of_a_burst() {
-        let mut bursts = Bursts::new(&[Burst { clients: 3, operations: 4 }], 2);
-        assert_eq!([bursts.admit(0), bursts.admit(0), bursts.admit(0)], [true, true, false]);
-        assert_eq!([bursts.admit(1), bursts.admit(1)], [true, false]);
-        assert!(!bursts.on_answer(1));
-        assert_eq!([bursts.admit(0), bursts.admit(1), bursts.admit(1)], [false, true, false]);
-        assert_eq!([0, 0, 1].map(|thread| bursts.on_answer(thread)), [false, false, true]);
-        assert_eq!((0..4).map(|thread| share(10, thread, 4)).collect::<Vec<_>>(), [3, 3, 2, 2]);
+    fn what_is_held_sends_nothing_and_counts_what_is_under_way() {
+        let shared = Shared::new(None);
+        assert!(shared.admit(0));
+        shared.held.store(true, Ordering::SeqCst);
+        assert!(!shared.admit(0));
+        assert_eq!(shared.under_way.load(Ordering::SeqCst), 1);
+        shared.held.store(false, Ordering::SeqCst);
+        assert!(shared.admit(0));
+        assert_eq!(shared.under_way.load(Ordering::SeqCst), 2);
     }
 
     #[test]
@@ -540,21 +440,5 @@ mod tests {
         [0, 99, 100, 350].into_iter().for_each(|ms| recorded.on_answer(time::Duration::from_millis(ms)));
         assert_eq!(recorded.buckets, [2, 1, 0, 1]);
         assert_eq!(recorded.total, time::Duration::from_millis(350));
-    }
-
-    #[test]
-    fn operations_say_how_long_their_result_is_and_have_the_asked_for_size() {
-        let workload = Workload { request_bytes: vec![8, 512], ..Workload::steady(8, 4096) };
-        let operations = workload.operations();
-        assert_eq!(operations.iter().map(Bytes::len).collect::<Vec<_>>(), [8, 512]);
-        assert!(operations.iter().all(|operation| operation[..4] == 4096_u32.to_le_bytes()));
-    }
-
-    #[test]
-    fn one_operation_in_fifty_is_short_where_they_are_almost_alike() {
-        let sizes = |bytes| Workload::of(Asked::AlmostAlike, bytes, 8).operations().iter().map(Bytes::len).collect();
-        let (large, small): (Vec<_>, Vec<_>) = (sizes(4096), sizes(8));
-        assert_eq!((large.len(), large.iter().filter(|bytes| **bytes == 4096).count(), large[49]), (50, 49, 512));
-        assert_eq!(small, [8; 50]);
     }
 }

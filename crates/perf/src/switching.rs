@@ -112,7 +112,7 @@ impl Story {
         let client = self.raw.session(self.next);
         self.next += 1;
         let timestamp = Timestamp(self.raw.now().0);
-        let operation = Bytes::from(vec![0; bytes.max(crate::load::OPERATION_BYTES_MIN)]);
+        let operation = Bytes::from(vec![0; bytes.max(crate::workload::OPERATION_BYTES_MIN)]);
         let request = Request::new(instance, client, timestamp, false, operation);
         Message::Request(request.authenticate(self.raw.cluster(), self.raw.keyring()))
     }

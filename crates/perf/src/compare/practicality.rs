@@ -9,8 +9,8 @@ use super::claim::{Claim, Ours, Subject};
 use super::sweep::{Axis, Metric, Place, Point, Sweep, Variant};
 use super::terms::{ANYWHERE, THE_PAPER, claim, names};
 use super::{Experiment, Kind};
-use crate::load::Asked;
 use crate::sql::Mix;
+use crate::workload::Asked;
 
 /// The paper's, three on each of four machines.
 const CLIENTS: usize = 12;

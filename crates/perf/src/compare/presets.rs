@@ -12,7 +12,7 @@ use super::sweep::{Axis, Metric, Place, Sweep};
 use super::switching::{self, Moment, Switching};
 use super::terms::{ANYWHERE, BIG, BIG_REPLIES, BIG_REQUESTS, NOTHING, SMALL, THE_PAPER, claim, names, point};
 use super::{Experiment, Kind, down, practicality, ring, ring_links, ritas, robust};
-use crate::load::Asked;
+use crate::workload::Asked;
 use std::time::Duration;
 
 /// The names of [`all`].

@@ -5,7 +5,7 @@ use super::page::How;
 use super::sweep::{Axis, Measurement, Metric, NETWORK, Place, Point, Results, Sweep};
 use super::{Experiment, Kind};
 use crate::figures::Figures;
-use crate::load::Asked;
+use crate::workload::Asked;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -176,7 +176,7 @@ fn how(records: &[Record], conditions: &str) -> How {
 fn claims() -> Vec<Claim> {
     const BIG: usize = 16_384;
     const MIDDLE: usize = 4_096;
-    const NO: usize = crate::load::OPERATION_BYTES_MIN;
+    const NO: usize = crate::workload::OPERATION_BYTES_MIN;
     let place = |f, bytes| Place { f: Some(f), clients: None, bytes: Some(bytes), variant: None };
     let claim = |what: &'static str, said, metric, protocol, place| {
         super::terms::claim(what, said, Ours::Value(metric, (protocol, place)))

@@ -8,7 +8,7 @@ use super::claim::{Bound, Claim, Ours};
 use super::sweep::{Axis, Metric, Place, Point, Sweep};
 use super::terms::{ANYWHERE, BIG, BIG_REPLIES, BIG_REQUESTS, NOTHING, SMALL, claim, names, point};
 use super::{Experiment, Kind};
-use crate::load::{Asked, MIXED_BYTES};
+use crate::workload::{Asked, MIXED_BYTES};
 
 /// Ring as it is measured.
 const RING: &str = "ring";

@@ -10,7 +10,7 @@ use super::sweep::{Axis, Metric, Place, Sweep};
 use super::switching::{self, Moment, Switching};
 use super::terms::{ANYWHERE, BIG_REQUESTS, NOTHING, SMALL, THE_PAPER, claim, names, point};
 use super::{Experiment, Kind};
-use crate::load::Asked;
+use crate::workload::Asked;
 use bezant_core::schedule::Protocol;
 use std::time::Duration;
 

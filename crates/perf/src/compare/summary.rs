@@ -181,7 +181,7 @@ mod tests {
     use crate::compare::presets::THROUGHPUT_AND_LATENCY;
     use crate::compare::sweep::Point;
     use crate::compare::testing::results;
-    use crate::load::Asked;
+    use crate::workload::Asked;
 
     #[test]
     fn every_protocol_is_divided_by_the_first() {

@@ -2,9 +2,9 @@
 
 use super::csv;
 use crate::figures::Figures;
-use crate::load::Asked;
 use crate::network::Network;
 use crate::spread::{Spread, ratios};
+use crate::workload::Asked;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 

@@ -4,7 +4,7 @@ use super::claim::{Claim, Ours};
 use super::sweep::{Place, Point};
 use std::borrow::Cow;
 
-pub(super) const SMALL: usize = crate::load::OPERATION_BYTES_MIN;
+pub(super) const SMALL: usize = crate::workload::OPERATION_BYTES_MIN;
 pub(super) const BIG: usize = 4096;
 /// The paper's 0/0.
 pub(super) const NOTHING: (usize, usize) = (SMALL, SMALL);

@@ -19,7 +19,7 @@ use bezant_perf::compare::fault::Fault;
 use bezant_perf::compare::summary::{Line, lines};
 use bezant_perf::compare::sweep::{Axis, Point, Sweep};
 use bezant_perf::compare::{Experiment, Kind, course, groups, page, picture, presets, sweep, switching};
-use bezant_perf::load::Asked;
+use bezant_perf::workload::Asked;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::collections::BTreeSet;
 use std::fs;
@@ -74,6 +74,11 @@ pub(super) struct Arguments {
     pub(super) reply: u32,
     #[command(flatten)]
     pub(super) length: Length,
+    /// Let the clusters of one point run at the same time, each with load on it in so many slices of what --seconds
+    /// says, in turns: then a machine that others share is as fast for one as for the other. Not with attacks
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(conflicts_with_all = ["network", "attacker", "budget"])]
+    pub(super) slices: u32,
     /// Make what happens over time longer or shorter by this factor
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
     pub(super) scale: f64,
@@ -196,6 +201,9 @@ fn experiments(arguments: &Arguments) -> Result<Vec<(Experiment, Vec<Contender>)
         let takes_clients = chosen.is_empty() || matches!(experiment.kind, Kind::Attacks(_));
         if arguments.clients.is_some() && !takes_clients {
             return Err(Failure::usage(format!("{} has its own numbers of clients: omit --clients.", experiment.name)));
+        }
+        if arguments.slices > 1 && !matches!(experiment.kind, Kind::Sweep(_)) {
+            return Err(Failure::usage("--slices is for steady loads."));
         }
         if let Kind::Groups(_) = experiment.kind {
             return Ok((experiment, Vec::new()));

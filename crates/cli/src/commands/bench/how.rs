@@ -84,6 +84,10 @@ impl Comparison<'_> {
                 let [seconds, warmup] = [seconds, warmup].map(|it| (it * 10.0).round() / 10.0);
                 command += &format!(" --seconds {seconds} --warmup {warmup}");
                 settings += &format!("; {seconds} s each after {warmup} s of warm-up");
+                if self.arguments.slices > 1 {
+                    command += &format!(" --slices {}", self.arguments.slices);
+                    settings += &format!(", in {} slices that take turns", self.arguments.slices);
+                }
             }
             Kind::Course(course) => {
                 command += &format!(" --scale {scale}");

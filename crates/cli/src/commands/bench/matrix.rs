@@ -13,7 +13,7 @@ use bezant_perf::chart;
 use bezant_perf::compare::claim::Measured;
 use bezant_perf::compare::record::{self, Record};
 use bezant_perf::compare::{page, picture};
-use bezant_perf::load::Asked;
+use bezant_perf::workload::Asked;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -21,7 +21,8 @@ use bezant_node::client;
 use bezant_node::config::{Channel, ClusterConfig, Protocol, Testnet};
 use bezant_perf::compare::sweep::Variant;
 use bezant_perf::figures::{Figures, Settings, Usage};
-use bezant_perf::load::{Asked, Load, Measured, Workload};
+use bezant_perf::load::{Load, Measured};
+use bezant_perf::workload::{Asked, Workload};
 use bezant_sql::{Request, Response};
 use bytes::Bytes;
 use std::path::{Path, PathBuf};
@@ -114,7 +115,7 @@ impl Subject {
     }
 
     /// As the figures name it: what the cluster's file says, and the rest.
-    fn settings(&self, config: &ClusterConfig, n: usize) -> Settings {
+    pub(super) fn settings(&self, config: &ClusterConfig, n: usize) -> Settings {
         Settings {
             protocol: config.protocol.name(),
             workload: self.asked.name(),
@@ -143,11 +144,11 @@ impl Subject {
     }
 }
 
-/// The cluster that was started, if one is running, and the network and the processors that it has, if it has some of
-/// its own: a signal may end all of it at any time.
+/// The clusters that run, the last one that was started last, and the network and the processors that they have, if
+/// they have some of their own: a signal may end all of it at any time.
 #[derive(Clone, Default)]
 pub(super) struct Running {
-    cluster: Arc<Mutex<Option<DemoCluster>>>,
+    clusters: Arc<Mutex<Vec<DemoCluster>>>,
     pub(super) laboratory: Laboratory,
     pub(super) processors: Processors,
     pub(super) attacker: Attacker,
@@ -158,15 +159,15 @@ pub(super) struct Cleanup(pub(super) Running);
 
 impl Drop for Cleanup {
     fn drop(&mut self) {
-        self.0.stop();
+        self.0.stop_all();
         self.0.processors.remove();
         self.0.laboratory.remove();
     }
 }
 
 impl Running {
-    fn lock(&self) -> MutexGuard<'_, Option<DemoCluster>> {
-        self.cluster.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Vec<DemoCluster>> {
+        self.clusters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes the files of a cluster, so that nobody can end it in the middle of that.
@@ -177,23 +178,26 @@ impl Running {
         launchers.resize(launchers.len().max(in_network.len()), Vec::new());
         launchers.iter_mut().zip(in_network).for_each(|(launcher, words)| launcher.extend(words));
         let cluster = DemoCluster::prepare(parent, self.laboratory.place(options, under_way_bytes))?;
-        *running = Some(cluster.launched_by(launchers));
+        running.push(cluster.launched_by(launchers));
         Ok(())
     }
 
-    /// Ends every process and removes every file.
+    /// Ends every process of the last cluster, and removes every file.
     fn stop(&self) {
-        if let Some(mut cluster) = self.lock().take() {
+        if let Some(mut cluster) = self.lock().pop() {
             cluster.stop();
         }
     }
 
-    /// The same, and then ends this process. Until it has ended nobody can start another cluster.
+    /// The same of every cluster.
+    fn stop_all(&self) {
+        self.lock().drain(..).for_each(|mut cluster| cluster.stop());
+    }
+
+    /// Ends everything, and then this process. Until it has ended nobody can start another cluster.
     pub(super) fn exit(&self) -> ! {
         let mut running = self.lock();
-        if let Some(mut cluster) = running.take() {
-            cluster.stop();
-        }
+        running.drain(..).for_each(|mut cluster| cluster.stop());
         self.attacker.stop();
         self.processors.remove();
         self.laboratory.remove();
@@ -201,12 +205,12 @@ impl Running {
     }
 
     fn check_alive(&self) -> Result {
-        self.lock().as_mut().map_or(Ok(()), DemoCluster::check_alive)
+        self.lock().iter_mut().try_for_each(DemoCluster::check_alive)
     }
 
-    /// Does something to the cluster that runs.
+    /// Does something to the cluster that was started last.
     pub(super) fn with<T>(&self, act: impl FnOnce(&mut DemoCluster) -> Result<T>) -> Result<T> {
-        self.lock().as_mut().map_or_else(|| Err(Failure::failed("interrupted.")), act)
+        self.lock().last_mut().map_or_else(|| Err(Failure::failed("interrupted.")), act)
     }
 }
 
@@ -231,12 +235,18 @@ impl Bench {
     /// Measures a cluster that is started for it.
     pub(super) fn measure_own(&self, subject: &Subject) -> Result<Figures> {
         self.with_own(subject, |file| {
-            if subject.contender.joined && subject.asked.sql().is_some() {
-                let config = ClusterConfig::load(file).map_err(Failure::usage)?;
-                prepare(&config, file, None, bezant_perf::sql::admission())?;
-            }
+            self.let_in(subject, file)?;
             self.measure_at(subject, file, None)
         })
+    }
+
+    /// Lets those write who join, in a cluster that was started for them.
+    pub(super) fn let_in(&self, subject: &Subject, file: &Path) -> Result {
+        if !subject.contender.joined || subject.asked.sql().is_none() {
+            return Ok(());
+        }
+        let config = ClusterConfig::load(file).map_err(Failure::usage)?;
+        prepare(&config, file, None, bezant_perf::sql::admission())
     }
 
     /// Measures SQLite alone, in a folder that is thrown away.
@@ -269,10 +279,11 @@ impl Bench {
         };
         let under_way_bytes = subject.clients * subject.outstanding * (subject.request_bytes + subject.reply_bytes);
         self.running.prepare(&self.parent, options, under_way_bytes)?;
-        if self.has_attacker {
-            self.running.with(|cluster| attacker::admit(&cluster.file()))?;
-        }
-        let outcome = self.start().and_then(|file| act(&file));
+        let admitted = match self.has_attacker {
+            true => self.running.with(|cluster| attacker::admit(&cluster.file())),
+            false => Ok(()),
+        };
+        let outcome = admitted.and_then(|()| self.start()).and_then(|file| act(&file));
         // A replica that has ended says why better than those who waited for it.
         let alive = self.running.check_alive();
         self.running.stop();
@@ -287,17 +298,24 @@ impl Bench {
         Ok(file)
     }
 
-    /// Measures a cluster that is running.
-    pub(super) fn measure_at(&self, subject: &Subject, file: &Path, key: Option<&Path>) -> Result<Figures> {
+    /// Load on a cluster that is running, in the part of its composition that is to be measured.
+    pub(super) fn steady_load(&self, subject: &Subject, file: &Path, key: Option<&Path>) -> Result<Load> {
         let config = ClusterConfig::load(file).map_err(Failure::usage)?;
-        let members = files::members(&config);
         if let Some(mix) = subject.asked.sql() {
             prepare(&config, file, key, bezant_perf::sql::preparation(mix))?;
         }
         let of_subject = Workload::of(subject.asked, subject.request_bytes, subject.reply_bytes);
         let workload = Workload { given: self.given.clone(), ..of_subject };
-        let mut load = self.load(subject, file, key, &workload)?;
-        self.leave_first_backup(subject, &members)?;
+        let load = self.load(subject, file, key, &workload)?;
+        self.leave_first_backup(subject, &files::members(&config))?;
+        Ok(load)
+    }
+
+    /// Measures a cluster that is running.
+    pub(super) fn measure_at(&self, subject: &Subject, file: &Path, key: Option<&Path>) -> Result<Figures> {
+        let config = ClusterConfig::load(file).map_err(Failure::usage)?;
+        let members = files::members(&config);
+        let mut load = self.steady_load(subject, file, key)?;
         if let Some(lie) = self.attacks.lie {
             self.running.with(|cluster| cluster.have_lie(LIAR, lie))?;
         }
@@ -311,10 +329,7 @@ impl Bench {
         let counted = counted.zip(self.running.laboratory.snapshot()?);
         let shared = shared.zip(self.running.processors.snapshot()?);
         let after = usages(&members)?;
-        let measured = checked(load.stop(interval))?;
-        if measured.latencies.count() == 0 {
-            return Err(Failure::failed("no request was answered in time. Are all replicas there?"));
-        }
+        let measured = answered(load.stop(interval))?;
         let mut figures = Figures::new(subject.settings(&config, members.len()), &measured, &before, &after);
         if let Some((before, after)) = shared {
             figures.shares = self.running.processors.shares(members.len(), &before, &after);
@@ -450,8 +465,17 @@ pub(super) fn checked(measured: io::Result<Measured>) -> Result<Measured> {
     }
 }
 
+/// The same, if anything was answered at all.
+pub(super) fn answered(measured: io::Result<Measured>) -> Result<Measured> {
+    let measured = checked(measured)?;
+    if measured.latencies.count() == 0 {
+        return Err(Failure::failed("no request was answered in time. Are all replicas there?"));
+    }
+    Ok(measured)
+}
+
 /// What every replica counts.
-fn usages(members: &[Member]) -> Result<Vec<Usage>> {
+pub(super) fn usages(members: &[Member]) -> Result<Vec<Usage>> {
     let usage = |member: &Member| {
         let failed = |why: String| Failure::failed(format!("replica {}: {why}.", member.replica));
         let status = member.account().map_err(failed)?;

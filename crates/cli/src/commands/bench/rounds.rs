@@ -32,19 +32,35 @@ impl Comparison<'_> {
     }
 
     fn measure_point(&mut self, round: usize, sweep: &Sweep, point: &Point) {
-        for contender in self.in_turn(round) {
+        let contenders = self.in_turn(round);
+        let together = if self.arguments.slices > 1 { contenders.len() } else { 1 };
+        for group in contenders.chunks(together) {
+            let names = group.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             if self.until.is_some_and(|until| Instant::now() >= until) {
-                eprintln!("[{}] no time for {contender}, {point}", self.experiment.name);
+                eprintln!("[{}] no time for {names}, {point}", self.experiment.name);
                 continue;
             }
-            let subject = Subject { asked: sweep.asked, ..subject(self.arguments, contender, point) };
-            let outcome = self.bench.measure_own(&subject);
-            let what = format!("{contender}, {point}");
-            let told = |it: &Figures| format!("{:.0} op/s, p50 {} µs", it.ops_per_s, it.p50_us);
-            let Some(figures) = self.report(&what, outcome, told) else { continue };
+            let subject = |it: &Contender| Subject { asked: sweep.asked, ..subject(self.arguments, *it, point) };
+            let outcome = match &*group.iter().map(subject).collect::<Vec<_>>() {
+                [subject] => self.bench.measure_own(subject).map(|figures| vec![figures]),
+                subjects => self.bench.measure_in_slices(subjects, self.arguments.slices),
+            };
+            let one = |it: &Figures| format!("{:.0} op/s, p50 {} µs", it.ops_per_s, it.p50_us);
+            let told = |all: &Vec<Figures>| all.iter().map(one).collect::<Vec<_>>().join("; ");
+            // All of a group come to nothing together.
+            self.done += group.len() - 1;
+            let Some(all) = self.report(&format!("{names}, {point}"), outcome, told) else {
+                self.failed += group.len() - 1;
+                continue;
+            };
             if let Measured::Sweep(results) = &mut self.measured {
-                let (protocol, point) = (contender.to_string(), *point);
-                results.measurements.push(Measurement { round, protocol, point, figures });
+                let one = |(contender, figures): (&Contender, Figures)| Measurement {
+                    round,
+                    protocol: contender.to_string(),
+                    point: *point,
+                    figures,
+                };
+                results.measurements.extend(group.iter().zip(all).map(one));
             }
         }
     }
