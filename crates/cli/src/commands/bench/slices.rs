@@ -34,12 +34,11 @@ impl Bench {
         self.with_all(subjects, Vec::new(), &|files| {
             let each = subjects.iter().zip(files);
             let mut clusters = each.map(|(subject, file)| self.waiting(subject, file)).collect::<Result<Vec<_>>>()?;
-            for slice in 0..slices {
-                // Forwards and backwards, so that nobody always comes first where the machine gets slower and slower.
-                let order: Vec<_> = (0..clusters.len()).collect();
-                let backwards = order.iter().rev().copied().collect();
-                let order: Vec<_> = if slice.is_multiple_of(2) { order } else { backwards };
-                order.into_iter().for_each(|at| clusters[at].measure(self.seconds / slices));
+            let mut order: Vec<_> = (0..clusters.len()).collect();
+            for _ in 0..slices {
+                order.iter().for_each(|&at| clusters[at].measure(self.seconds / slices));
+                // Backwards after forwards: where the machine gets slower and slower nobody is always last.
+                order.reverse();
             }
             clusters.into_iter().map(Waiting::figures).collect()
         })
