@@ -144,8 +144,8 @@ impl Subject {
     }
 }
 
-/// The clusters that run, the last one that was started last, and the network and the processors that they have, if
-/// they have some of their own: a signal may end all of it at any time.
+/// The clusters that run, in the order in which they were started, and the network and the processors that they have,
+/// if they have some of their own: a signal may end all of it at any time.
 #[derive(Clone, Default)]
 pub(super) struct Running {
     clusters: Arc<Mutex<Vec<DemoCluster>>>,
