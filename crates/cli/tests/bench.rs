@@ -178,16 +178,12 @@ fn clusters_take_turns_in_slices() {
     ]);
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     let csv = read(&scratch, "custom.csv");
-    let columns: Vec<_> = csv.lines().next().unwrap().split(',').collect();
-    let at = |line: &str, name: &str| {
-        let place = columns.iter().position(|column| *column == name).unwrap();
-        line.split(',').nth(place).unwrap().parse::<f64>().unwrap()
-    };
-    let rows: Vec<_> = csv.lines().skip(1).collect();
+    let rows = columns(&csv, ["seconds", "ops", "replica_cpu_us_per_op"]);
     assert_eq!(rows.len(), 3, "{csv}");
     for row in rows {
-        assert!((0.4..3.0).contains(&at(row, "seconds")), "four slices of a tenth of a second: {row}");
-        assert!(at(row, "ops") > 0.0 && at(row, "replica_cpu_us_per_op") > 0.0, "{row}");
+        let [seconds, ops, cpu] = row.map(|cell| cell.parse::<f64>().unwrap());
+        assert!((0.4..3.0).contains(&seconds), "four slices of a tenth of a second: {csv}");
+        assert!(ops > 0.0 && cpu > 0.0, "{csv}");
     }
     let page = read(&scratch, "README.md");
     assert!(page.contains(" --slices 4") && page.contains("in 4 slices that take turns"), "{page}");

@@ -233,6 +233,14 @@ pub struct Sent {
     operations: u64,
 }
 
+impl Add for Sent {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { requests: self.requests + other.requests, operations: self.operations + other.operations }
+    }
+}
+
 impl Measured {
     /// Operations in a request, on average.
     pub fn operations_per_request(&self) -> f64 {
@@ -361,10 +369,8 @@ impl Load {
 
     /// What was sent since the start, a moment ago.
     fn sent(&self) -> Sent {
-        self.engines.iter().map(EngineHandle::status).fold(Sent::default(), |sent, status| Sent {
-            requests: sent.requests + status.requests,
-            operations: sent.operations + status.operations,
-        })
+        let each = self.engines.iter().map(EngineHandle::status);
+        each.fold(Sent::default(), |sent, it| sent + Sent { requests: it.requests, operations: it.operations })
     }
 
     /// Ends the load.
@@ -402,11 +408,11 @@ impl Add for Interval {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        let sent = Sent {
-            requests: self.sent.requests + other.sent.requests,
-            operations: self.sent.operations + other.sent.operations,
-        };
-        Self { elapsed: self.elapsed + other.elapsed, client_cpu: self.client_cpu + other.client_cpu, sent }
+        Self {
+            elapsed: self.elapsed + other.elapsed,
+            client_cpu: self.client_cpu + other.client_cpu,
+            sent: self.sent + other.sent,
+        }
     }
 }
 
