@@ -1,10 +1,15 @@
-//! Replicas over loopback sockets, and one among them that sends them nothing but garbage.
+//! Replicas over loopback sockets, and one among them that sends them nothing but what is of no use.
 
 mod support;
 
-use bezant_core::cluster::ClientAuth;
-use bezant_core::ids::{Principal, ReplicaId};
+use bezant_core::auth::Claimed;
+use bezant_core::checkpoint::Checkpoint;
+use bezant_core::cluster::{ClientAuth, Cluster};
+use bezant_core::digest::{Digest, Domain};
+use bezant_core::ids::{InstanceId, Principal, ReplicaId, Sequence, View};
 use bezant_core::message::bundle::BUNDLE_OPERATIONS_MAX;
+use bezant_core::protocols::pbft::{Ordering as Ordered, PbftMessage, ViewChange};
+use bezant_core::registry::Message;
 use bezant_node::client::{ClientOptions, connect};
 use bezant_node::net::{Cause, Channel, Hub, HubOptions, Lane, Peer};
 use bezant_node::replica::{MemoryLog, ReplicaHandle};
@@ -19,15 +24,25 @@ use support::{
 
 const LIAR: ReplicaId = ReplicaId(3);
 
-/// Sends frames that are no message to all others, as fast as they take them.
-fn flood(mut hub: Hub, ports: Vec<SocketAddr>, stop: Arc<AtomicBool>) -> std::thread::JoinHandle<usize> {
+/// What the liar sends next to somebody.
+type Invention = Box<dyn FnMut(ReplicaId) -> Vec<u8> + Send>;
+
+/// Sends that to all others, as fast as they take it.
+fn flood(
+    mut hub: Hub,
+    ports: Vec<SocketAddr>,
+    mut invent: Invention,
+    stop: Arc<AtomicBool>,
+) -> std::thread::JoinHandle<usize> {
     std::thread::spawn(move || {
-        let dial = |(id, port)| hub.dial(port, ReplicaId(id), Peer::Replica(LIAR)).unwrap();
+        let dial = |(id, port)| (ReplicaId(id), hub.dial(port, ReplicaId(id), Peer::Replica(LIAR)).unwrap());
         let links: Vec<_> = (0..).zip(ports).map(dial).collect();
         let mut sent = 0;
         while !stop.load(Ordering::Relaxed) {
-            for _ in 0..if hub.pending() < 1 << 20 { 1_000 } else { 0 } {
-                links.iter().for_each(|link| _ = hub.send(*link, Lane::Usual, &vec![0xff; 200].into(), &[]));
+            for _ in 0..if hub.pending() < 1 << 20 { 100 } else { 0 } {
+                for (to, link) in &links {
+                    hub.send(*link, Lane::Usual, &invent(*to).into(), &[]);
+                }
                 sent += 1;
             }
             hub.flush();
@@ -43,20 +58,19 @@ fn quarantined(replica: &ReplicaHandle) -> Vec<(Option<Principal>, Cause)> {
     replica.status().quarantined.iter().map(|it| (it.party, it.cause)).collect()
 }
 
-#[test]
-fn a_replica_that_sends_garbage_is_in_quarantine_and_the_others_go_on() {
-    let cluster = cluster(1, 4, ClientAuth::Mac);
+/// Replicas know who floods them and why, and go on with the others.
+fn the_others_go_on(cluster: &Cluster, invent: Invention, cause: Cause) {
     let bound: Vec<_> = (0..4).map(|_| (listener(), listener())).collect();
     let of_replicas: Vec<_> = bound.iter().map(|(replicas, _)| replicas.local_addr().unwrap()).collect();
     let of_clients: Vec<_> = bound.iter().map(|(_, clients)| clients.local_addr().unwrap()).collect();
     let replica =
-        |(id, ports)| replica_with(&cluster, id, Channel::Plain, ports, &of_replicas, Box::new(MemoryLog::default()));
+        |(id, ports)| replica_with(cluster, id, Channel::Plain, ports, &of_replicas, Box::new(MemoryLog::default()));
     let replicas: Vec<_> = (0..LIAR.0).zip(bound).map(replica).collect();
-    let hub = Hub::new(HubOptions::new(replica_keyring(&cluster, LIAR.0), Channel::Plain)).unwrap();
+    let hub = Hub::new(HubOptions::new(replica_keyring(cluster, LIAR.0), Channel::Plain)).unwrap();
     let stop = Arc::new(AtomicBool::new(false));
-    let liar = flood(hub, of_replicas[..3].to_vec(), Arc::clone(&stop));
+    let liar = flood(hub, of_replicas[..3].to_vec(), invent, Arc::clone(&stop));
 
-    let expected = [(Some(Principal::Replica(LIAR)), Cause::FailedVerifications)];
+    let expected = [(Some(Principal::Replica(LIAR)), cause)];
     eventually("everybody sees it", || replicas.iter().all(|replica| quarantined(replica) == expected));
     let client = connect(ClientOptions {
         cluster: cluster.clone(),
@@ -79,4 +93,29 @@ fn a_replica_that_sends_garbage_is_in_quarantine_and_the_others_go_on() {
     assert_eq!(views, [0; 3], "nobody lost its view");
     stop.store(true, Ordering::Relaxed);
     assert!(liar.join().unwrap() > 1_000);
+}
+
+#[test]
+fn a_replica_that_sends_garbage_is_in_quarantine_and_the_others_go_on() {
+    let garbage = Box::new(|_| vec![0xff; 200]);
+    the_others_go_on(&cluster(1, 4, ClientAuth::Mac), garbage, Cause::FailedVerifications);
+}
+
+/// Each of them is right, and for a later view than the last: it has to be checked.
+#[test]
+fn a_replica_that_leaves_for_ever_later_views_is_in_quarantine_and_the_others_go_on() {
+    let cluster = cluster(1, 4, ClientAuth::Mac);
+    let keyring = replica_keyring(&cluster, LIAR.0);
+    let instance = InstanceId(1);
+    let mut view = View(0);
+    let leave = move |to| {
+        view.0 += 1;
+        let root = Digest::of(Domain::Trace, &[]);
+        let first = Checkpoint { instance, sequence: Sequence(0), ruled: Sequence(0), root };
+        let stable = Claimed::certified(first, Vec::new());
+        let change = ViewChange { view, stable, prepared: Vec::new(), pre_prepared: Vec::new() };
+        let message = PbftMessage::ViewChange(Box::new(keyring.sign(change).into()));
+        Message::Ordering(Ordered { instance, message }).sealed(&keyring, Principal::Replica(to))
+    };
+    the_others_go_on(&cluster, Box::new(leave), Cause::Signatures);
 }

@@ -85,10 +85,16 @@ pub struct Counters {
     pub signatures_made: Cell<u64>,
     /// Signatures checked, alone or in a batch.
     pub signatures_checked: Cell<u64>,
+    /// Those among them under what replicas sign [now and then](Signable::WITH_EACH_BATCH).
+    pub occasional_signatures_checked: Cell<u64>,
 }
 
 fn bump(counter: &Cell<u64>) {
-    counter.set(counter.get() + 1);
+    add(counter, 1);
+}
+
+fn add(counter: &Cell<u64>, count: usize) {
+    counter.set(counter.get() + count as u64);
 }
 
 /// Both directions between this principal and another.
@@ -327,7 +333,7 @@ impl Keyring {
             && let Some(known) = known
             && self.suite.verify_batch(&known)
         {
-            self.counters.signatures_checked.set(self.counters.signatures_checked.get() + items.len() as u64);
+            add(&self.counters.signatures_checked, items.len());
             return alloc::vec![true; items.len()];
         }
         items.iter().map(|(signer, body, signature)| self.check_bytes(kind, *signer, body, signature)).collect()
@@ -353,7 +359,14 @@ impl Keyring {
         self.holds(claimed).then(|| claimed.accepted())
     }
 
+    fn note_occasional<T: Signable>(&self, count: usize) {
+        if !T::WITH_EACH_BATCH {
+            add(&self.counters.occasional_signatures_checked, count);
+        }
+    }
+
     fn holds<T: Signable>(&self, claimed: &Claimed<Signed<T>>) -> bool {
+        self.note_occasional::<T>(1);
         let signer = Principal::Replica(claimed.signer());
         self.check_bytes(T::KIND, signer, &claimed.claims().to_bytes(), &claimed.signature())
     }
@@ -374,6 +387,7 @@ impl Keyring {
             .iter()
             .map(|(signer, signature)| (Principal::Replica(*signer), body.as_slice(), *signature))
             .collect();
+        self.note_occasional::<T>(items.len());
         let holds = self.check_batch(T::KIND, &items).into_iter().all(|valid| valid);
         holds.then(|| claimed.accept())
     }

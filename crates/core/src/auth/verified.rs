@@ -35,6 +35,10 @@ impl<T> Deref for Verified<T> {
 pub trait Signable: Wire {
     /// A number that no other signable type has. See `docs/wire.md`.
     const KIND: u8;
+
+    /// Whether a correct replica signs one with each batch, and not now and then: then many come from whoever passes
+    /// them on.
+    const WITH_EACH_BATCH: bool = false;
 }
 
 /// What somebody says of a fact, and nobody has checked: what comes from the wire. It alone has an encoding, and

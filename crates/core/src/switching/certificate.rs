@@ -26,6 +26,7 @@ wire_struct!(Prepared { instance, position, history });
 
 impl Signable for Prepared {
     const KIND: u8 = 17;
+    const WITH_EACH_BATCH: bool = true;
 }
 
 /// This replica has executed so far, and this is its state.

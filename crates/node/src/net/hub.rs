@@ -187,8 +187,8 @@ pub struct Hub {
     fairness: Option<Fairness>,
     /// Frames in both directions, as of the last look.
     frames_before: u64,
-    /// Of each replica, over links that are gone since then.
-    departed: BTreeMap<ReplicaId, Frames>,
+    /// Of each replica since then: what came over links that are gone, and signatures.
+    of_replicas: BTreeMap<ReplicaId, Frames>,
     /// When this pass began.
     now: Instant,
     /// When links are looked at again.
@@ -259,7 +259,7 @@ impl Hub {
             rations: Rations::default(),
             fairness: options.levels_clients.then(Fairness::new),
             frames_before: 0,
-            departed: BTreeMap::new(),
+            of_replicas: BTreeMap::new(),
             now: Instant::now(),
             look_at: Instant::now(),
             metrics: NetMetrics::default(),

@@ -48,12 +48,15 @@ pub(super) struct Frames {
     pub(super) came: u64,
     /// Those that were queued for the other side.
     pub(super) went: u64,
+    /// Signatures that those that came made us check, but for those that replicas make with each batch.
+    pub(super) signatures: u64,
 }
 
 impl Frames {
     pub(super) const fn add(&mut self, more: Self) {
         self.came += more.came;
         self.went += more.went;
+        self.signatures += more.signatures;
     }
 }
 

@@ -236,8 +236,13 @@ impl<R: Hosted> Host<R> {
         let bytes = frame.len();
         // Of no frame: a timer's, or the end of a pass.
         drop(self.machine.recent_rejections());
+        let checked = |host: &Self| host.machine.keyring().counters().occasional_signatures_checked.get();
+        let before = checked(self);
         if let Some(incoming) = self.machine.open(frame, peer.principal()) {
             self.step(Input::Message(incoming));
+        }
+        if let Peer::Replica(from) = peer {
+            self.parts.hub.note_signatures(from, checked(self) - before);
         }
         let rejected = self.machine.recent_rejections();
         let account = (!rejected.is_empty()).then(|| Account::of(peer.principal(), self.machine.keyring().keys()));

@@ -16,10 +16,12 @@ const BURST: usize = 6;
 pub(super) struct ReplicaFlood {
     /// The one that its own machine speaks of: of those before it nobody listens to anything.
     latest: InstanceId,
+    /// That it has left for: who leaves for a later one each time has to be heard each time.
+    view: View,
 }
 
 /// Something about this instance.
-fn invent(liar: &mut Liar<'_>, instance: InstanceId) -> PbftMessage {
+fn invent(liar: &mut Liar<'_>, instance: InstanceId, left_for: &mut View) -> PbftMessage {
     let far = *liar.rng.pick(&[1, 2, 7, 100, 1 << 20, 1 << 40, u64::MAX - 1]);
     let view = View(liar.rng.below(far));
     let sequence = Sequence(liar.rng.below(far));
@@ -47,7 +49,8 @@ fn invent(liar: &mut Liar<'_>, instance: InstanceId) -> PbftMessage {
         7 => {
             let value = Checkpoint { instance, sequence, ruled: Sequence(0), root: digest };
             let stable = bezant_core::auth::Claimed::certified(value, Vec::new());
-            let change = ViewChange { view, stable, prepared: Vec::new(), pre_prepared: Vec::new() };
+            *left_for = View(left_for.0 + 1 + liar.rng.below(3));
+            let change = ViewChange { view: *left_for, stable, prepared: Vec::new(), pre_prepared: Vec::new() };
             PbftMessage::ViewChange(Box::new(liar.keyring.sign(change).into()))
         }
         _ => PbftMessage::Batch(Arc::new(Batch::null())),
@@ -73,7 +76,7 @@ impl Behaviour for ReplicaFlood {
         let latest = self.latest.max(InstanceId(1));
         for to in liar.others() {
             for _ in 0..BURST {
-                let message = invent(liar, latest);
+                let message = invent(liar, latest, &mut self.view);
                 let instance = InstanceId(latest.0 + liar.rng.below(50) / 49);
                 liar.order(to, instance, message);
             }

@@ -29,6 +29,9 @@ pub(super) struct Expectation {
     n: usize,
     /// This one.
     view: Rates,
+    /// Requests of its longest batch, and of that of the last view that executed any.
+    batch: u64,
+    batch_before: u64,
     /// When it began.
     since: Instant,
     /// By how much what is expected has grown since the grace, in millionths.
@@ -105,6 +108,8 @@ impl Expectation {
             views,
             n,
             view,
+            batch: 0,
+            batch_before: 0,
             since: Instant(0),
             raised: MILLION,
             turn,
@@ -123,6 +128,7 @@ impl Expectation {
         }
         // Also where it did nothing: what is expected must come down where the network has become worse.
         self.views.push_back(core::mem::take(&mut self.view));
+        (self.batch, self.batch_before) = (0, self.longest_batch());
         self.since = now;
         self.raised = MILLION;
         self.is_patient = core::mem::take(&mut self.ended_by_looks);
@@ -171,6 +177,12 @@ impl Expectation {
         for stretch in [&mut self.turn, &mut self.look] {
             stretch.batch = stretch.batch.max(requests as u64);
         }
+        self.batch = self.batch.max(requests as u64);
+    }
+
+    /// In this view, or before it.
+    fn longest_batch(&self) -> u64 {
+        if self.batch == 0 { self.batch_before } else { self.batch }
     }
 
     pub(super) fn waiting(&mut self, now: Instant, requests: usize) {
@@ -183,19 +195,26 @@ impl Expectation {
         now - self.since >= Duration(view_timeout.0.saturating_mul(halves) / 2)
     }
 
-    /// A look ends. Whether the view, which has just begun, has failed.
+    /// A look ends. Whether the view, which has just begun, has failed. Where batches are so long, or so slow, that one
+    /// of them may take as long as the look, a look without any says nothing yet, and goes on.
     pub(super) fn look(&mut self, now: Instant, view_timeout: Duration) -> bool {
-        let ended = self.look.ended(now);
-        let took = now - self.look.began;
-        self.look = self.look.next(now);
-        if self.is_patient || self.lasts(now, view_timeout, BEGINS_HALVES) {
+        let is_empty = self.look.batch == 0;
+        let excused = Turn { batch: if is_empty { self.longest_batch() } else { self.look.batch }, ..self.look };
+        let is_void = self.is_patient || self.lasts(now, view_timeout, BEGINS_HALVES);
+        let ended = excused.ended(now).filter(|(rate, _)| !is_void && rate.is_busy());
+        let Some((rate, at_best)) = ended else {
+            self.look = self.look.next(now);
             return false;
-        }
-        let Some((rate, at_best)) = ended.filter(|(rate, _)| rate.is_busy()) else { return false };
+        };
         let known = self.views.iter().map(|view| view.with_no_more_than(rate.load));
         let yardstick = u128::from(known.max().unwrap_or_default());
-        let says_something = yardstick * u128::from(took.0) / u128::from(1_000 * MILLION) >= LOOK_REQUESTS;
+        let took = u128::from((now - self.look.began).0);
+        let says_something = yardstick * took / u128::from(1_000 * MILLION) >= LOOK_REQUESTS;
         let is_slow = says_something && u128::from(at_best) * 2 < yardstick;
+        if is_empty && says_something && !is_slow {
+            return false;
+        }
+        self.look = self.look.next(now);
         self.slow_looks = if is_slow { self.slow_looks + 1 } else { 0 };
         let has_failed = self.slow_looks == SLOW_LOOKS;
         self.ended_by_looks |= has_failed;
@@ -289,6 +308,28 @@ mod tests {
         for (executed, fails_in) in [(90, Some(2)), (90, None), (90, Some(2)), (110, None)] {
             watched.view();
             assert_eq!((1..=5).find(|_| watched.look(executed)), fails_in);
+        }
+    }
+
+    /// Two looks without an answer would end a view whose batches take longer than a look.
+    #[test]
+    fn a_look_goes_on_while_the_batch_may_take_as_long() {
+        let look = Duration(TURN / 5);
+        // Requests in a batch, of 2,000 a second, all of which wait; and looks until the view fails.
+        for (batch, fails_in) in [(50, 2), (99, 2), (100, 4), (200, 6), (300, 8), (500, usize::MAX)] {
+            let mut watched = Watched::new();
+            watched.view();
+            watched.expectation.waiting(watched.now, batch);
+            watched.expectation.batch(batch);
+            (watched.expectation.turn.executed, watched.now) = (1_000, watched.now + Duration(TURN));
+            assert!(!watched.expectation.turn(watched.now, TIMEOUT));
+            watched.view();
+            watched.view();
+            let ends = |_: &usize| {
+                watched.now += look;
+                watched.expectation.look(watched.now, TIMEOUT)
+            };
+            assert_eq!((1..=20).find(ends).unwrap_or(usize::MAX), fails_in, "batches of {batch}");
         }
     }
 

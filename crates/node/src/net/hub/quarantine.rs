@@ -3,9 +3,9 @@
 use super::super::handshake::Peer;
 use super::super::link::{Frames, Link};
 use super::super::worth::Worth;
-use super::rations::{Change, Quarantine};
+use super::rations::{Cause, Change, Quarantine};
 use super::{CLIENTS, Hub, RATIONED_CLIENTS, RATIONED_REPLICAS, REPLICAS, SHAKING, class, link_in};
-use bezant_core::ids::Principal;
+use bezant_core::ids::{Principal, ReplicaId};
 use std::time::{Duration, Instant};
 
 impl Hub {
@@ -20,6 +20,13 @@ impl Hub {
         if let Some(visit) = self.visit.take_if(|visit| !visit.rationed) {
             // Wherever it belongs now.
             self.enqueue(visit.index);
+        }
+    }
+
+    /// So many signatures had to be checked for that frame, of those that replicas do not make with each batch.
+    pub fn note_signatures(&mut self, from: ReplicaId, signatures: u64) {
+        if signatures > 0 {
+            self.of_replicas.entry(from).or_default().signatures += signatures;
         }
     }
 
@@ -77,19 +84,22 @@ impl Hub {
         let (replicas, clients) = (&self.metrics.replicas, &self.metrics.clients);
         let all = replicas.frames_in + replicas.frames_out + clients.frames_in + clients.frames_out;
         let frames = all - std::mem::replace(&mut self.frames_before, all);
-        let mut of_replicas = std::mem::take(&mut self.departed);
+        let mut of_replicas = std::mem::take(&mut self.of_replicas);
         for link in self.links.iter_mut().flatten() {
             let its = std::mem::take(&mut link.frames);
             if let Some(Peer::Replica(replica)) = link.peer() {
                 of_replicas.entry(replica).or_default().add(its);
             }
         }
-        for (replica, Frames { came, went }) in of_replicas {
+        let all_signatures: u64 = of_replicas.values().map(|its| its.signatures).sum();
+        for (replica, Frames { came, went, signatures }) in of_replicas {
             // What was sent to it is no measure: it may have asked for that.
             let others = frames.saturating_sub(came + went);
-            if let Some(change) = self.rations.compare(replica, came, others, self.now) {
-                self.begin_quarantine(change);
-            }
+            let compared = [
+                self.rations.compare(replica, Cause::Flood, came, others, self.now),
+                self.rations.compare(replica, Cause::Signatures, signatures, all_signatures - signatures, self.now),
+            ];
+            compared.into_iter().flatten().for_each(|change| self.begin_quarantine(change));
         }
         for (party, cause) in self.rations.settle(self.now) {
             if let Some(who) = name(party) {
@@ -102,7 +112,7 @@ impl Hub {
     /// A link is gone. What came over it counts: a new one is soon made.
     pub(super) fn depart(&mut self, peer: Peer, link: &Link) {
         if let Peer::Replica(replica) = peer {
-            self.departed.entry(replica).or_default().add(link.frames);
+            self.of_replicas.entry(replica).or_default().add(link.frames);
         }
     }
 

@@ -7,9 +7,10 @@
 //! [`RATION_PERIOD`]), and nobody is woken for them before the next. What is not read fills the system's buffers, and
 //! then the other side's. A ration of bad frames costs more than is paid off meanwhile, so that a quarantine lasts as
 //! long as its cause, and no account owes more than [`DEBT_MAX`], so that it ends soon after. Nobody is cut off: who is
-//! judged wrongly is late, and heard.
+//! judged wrongly is late, and heard. A replica has a small ration ([`RATION_FRAMES_OF_REPLICA`]), as the others go on
+//! without it: two votes for each of fifty batches a second.
 //!
-//! - **Failed verifications**: a correct sender gives no cause for any, so few are enough.
+//! - **Failed verifications**: a correct sender gives no cause for any, so few are enough, and of a replica ten.
 //! - **Useless bytes**: with [`FRAME_BYTES`] for each frame. Correct parties do send some: votes that are said again,
 //!   requests that come too late or find no room. What is merely early or late costs a replica nothing, since the whole
 //!   load comes to somebody who is behind like that. For a client each byte of use pays for [`USELESS_PER_USEFUL`]
@@ -20,6 +21,11 @@
 //!   leads to something that is sent, or follows from it; and what comes to a replica that is behind comes from several
 //!   others. Bytes are not compared: one page may be a thousand times as long as what asks for it, and long frames cost
 //!   little for each byte.
+//! - **Signatures**: those that had to be checked for what a replica sent, beyond [`SIGNATURES_RATIO`] times those for
+//!   what all other replicas did in the same time. Each takes as long as ten other messages, and none need be wrong:
+//!   there is always a later view to leave for. What counts are statements that a correct replica signs when all do, as
+//!   VIEW-CHANGEs and checkpoints, and not what it signs with each batch
+//!   ([`bezant_core::auth::Signable::WITH_EACH_BATCH`]) or clients do.
 //!
 //! While the account of all clients is overdrawn, those only have the usual share that are *known good*: whom the
 //! cluster file names, and strangers of whom something was accepted before, and lately; without a quarantine of their
@@ -39,6 +45,8 @@ const CREDIT: Duration = Duration::from_secs(10);
 const DEBT_MAX: Duration = Duration::from_secs(20);
 /// The price of a failed verification: 10 a second, and 100 at once.
 const FAILED: Duration = Duration::from_millis(100);
+/// Of a replica: one a second, and 10 at once.
+const FAILED_OF_REPLICA: Duration = Duration::from_secs(1);
 /// For all clients together: 100 a second, and 1,000 at once.
 const FAILED_OF_ALL: Duration = Duration::from_millis(10);
 /// Useless bytes that are free in a second; ten times as many at once.
@@ -51,10 +59,15 @@ const FRAME_BYTES: usize = 1 << 10;
 const USELESS_PER_USEFUL: u32 = 8;
 /// The price of a frame beyond [`EXCESS_RATIO`]: 10,000 a second, and 100,000 at once. They take a twentieth of a core.
 const EXCESS_FRAME: Duration = Duration::from_micros(100);
-/// How many times as much it is in quarantine: a ration of them is more than is paid off.
-const EXCESS_GOES_ON: u32 = 10;
 /// How many times all else the frames of one replica may be.
 const EXCESS_RATIO: u64 = 20;
+/// The price of a signature beyond [`SIGNATURES_RATIO`]: 100 a second, and 1,000 at once.
+const SIGNATURE: Duration = Duration::from_millis(10);
+/// How many times those of all other replicas the signatures of one may be.
+const SIGNATURES_RATIO: u64 = 4;
+/// What comes of a replica in quarantine counts so many times, and costs as many times as much: a ration of it is as
+/// much less than that of all clients, and still more than is paid off.
+const GOES_ON: u32 = 16;
 /// Clients with debts that are remembered, besides those that the cluster file names. Who owes least gives way, and
 /// first of all whoever is not known.
 pub(super) const DEBTORS_MAX: usize = 1024;
@@ -69,8 +82,10 @@ const KNOWN_AGAIN: Duration = Duration::from_secs(1);
 const RATION_PERIOD: Duration = Duration::from_millis(10);
 /// Bytes of a ration: 1.6 MB a second. A read may take a little more, and that is missing later.
 const RATION_BYTES: i64 = 16 << 10;
-/// Frames of a ration: 1,600 a second.
+/// Frames of a ration, for all clients: 1,600 a second.
 const RATION_FRAMES: i64 = 16;
+/// Of a replica: 100 a second.
+const RATION_FRAMES_OF_REPLICA: i64 = 1;
 
 /// Why somebody is in quarantine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,10 +96,12 @@ pub enum Cause {
     UselessBytes,
     /// More frames than all else is in proportion to.
     Flood,
+    /// More signatures than those of others are in proportion to.
+    Signatures,
 }
 
 impl Cause {
-    const ALL: [Self; 3] = [Self::FailedVerifications, Self::UselessBytes, Self::Flood];
+    const ALL: [Self; 4] = [Self::FailedVerifications, Self::UselessBytes, Self::Flood, Self::Signatures];
 
     /// A stable name in snake case.
     pub const fn label(self) -> &'static str {
@@ -92,6 +109,7 @@ impl Cause {
             Self::FailedVerifications => "failed_verifications",
             Self::UselessBytes => "useless_bytes",
             Self::Flood => "flood",
+            Self::Signatures => "signatures",
         }
     }
 }
@@ -102,6 +120,7 @@ impl fmt::Display for Cause {
             Self::FailedVerifications => "MACs, signatures or proofs that do not hold",
             Self::UselessBytes => "bytes that are of no use",
             Self::Flood => "more messages than all others together account for",
+            Self::Signatures => "more signatures than all others together account for",
         })
     }
 }
@@ -127,13 +146,13 @@ struct Ration {
 }
 
 impl Ration {
-    /// Bytes and frames that are left. What was taken too much of is made up for first.
-    fn left(&mut self, now: Instant) -> Option<(usize, usize)> {
+    /// Bytes and frames that are left, of so many at a time. What was taken too much of is made up for first.
+    fn left(&mut self, frames: i64, now: Instant) -> Option<(usize, usize)> {
         if self.next.is_none_or(|next| now >= next) {
             let periods = self.next.map_or(1, |next| 1 + (now - next).as_micros() / RATION_PERIOD.as_micros());
             let bytes = i64::try_from(periods).unwrap_or(i64::MAX).saturating_mul(RATION_BYTES);
             self.bytes = self.bytes.saturating_add(bytes).min(RATION_BYTES);
-            self.frames = RATION_FRAMES;
+            self.frames = frames;
             self.next = Some(now + RATION_PERIOD);
         }
         let positive = |count: i64| usize::try_from(count).ok().filter(|count| *count > 0);
@@ -141,8 +160,8 @@ impl Ration {
     }
 
     /// For how long there is nothing to be had.
-    fn wait(&mut self, now: Instant) -> Duration {
-        match self.left(now) {
+    fn wait(&mut self, frames: i64, now: Instant) -> Duration {
+        match self.left(frames, now) {
             Some(_) => Duration::ZERO,
             None => self.next.map_or(Duration::ZERO, |next| next.saturating_duration_since(now)),
         }
@@ -167,6 +186,11 @@ impl Party {
             self.quarantine = Some((now, cause));
         }
         begins
+    }
+
+    /// How many times what comes of a replica counts.
+    const fn goes_on(&self) -> u32 {
+        if self.quarantine.is_some() { GOES_ON } else { 1 }
     }
 
     fn owes(&self, now: Instant) -> Duration {
@@ -210,6 +234,11 @@ impl Known {
     }
 }
 
+/// Frames of a ration of such a party.
+fn ration_frames(peer: Peer) -> i64 {
+    if peer.is_client() { RATION_FRAMES } else { RATION_FRAMES_OF_REPLICA }
+}
+
 fn price_of(bytes: usize) -> Duration {
     Duration::from_secs(1) * u32::try_from(bytes + FRAME_BYTES).unwrap_or(u32::MAX) / USELESS_BYTES
 }
@@ -234,8 +263,10 @@ impl Rations {
         };
         let mut begun = [None; 2];
         let owner = self.parties.entry(party).or_default();
-        for (cause, price) in costs(FAILED, useless) {
-            if owner.charge(cause, price, now) {
+        let failed = if is_client { FAILED } else { FAILED_OF_REPLICA };
+        let times = if is_client { 1 } else { owner.goes_on() };
+        for (cause, price) in costs(failed, useless) {
+            if owner.charge(cause, price * times, now) {
                 begun[0] = Some((Some(party), cause));
             }
         }
@@ -271,18 +302,26 @@ impl Rations {
         }
     }
 
-    /// So many frames came from a replica since the last look, and all others sent, and were sent, so many.
-    pub(super) fn compare(&mut self, replica: ReplicaId, frames: u64, others: u64, now: Instant) -> Option<Change> {
-        let excess = frames.saturating_sub(others.saturating_mul(EXCESS_RATIO));
+    /// So many frames came from a replica since the last look, or signatures, and of all others so many.
+    pub(super) fn compare(
+        &mut self,
+        replica: ReplicaId,
+        cause: Cause,
+        its: u64,
+        others: u64,
+        now: Instant,
+    ) -> Option<Change> {
+        let (ratio, price) =
+            if cause == Cause::Flood { (EXCESS_RATIO, EXCESS_FRAME) } else { (SIGNATURES_RATIO, SIGNATURE) };
+        let party = Principal::Replica(replica);
+        let times = self.parties.get(&party).map_or(1, Party::goes_on);
+        let excess = its.saturating_mul(times.into()).saturating_sub(others.saturating_mul(ratio));
         if excess == 0 {
             return None;
         }
-        let party = Principal::Replica(replica);
-        let owner = self.parties.entry(party).or_default();
-        let times = if owner.quarantine.is_some() { EXCESS_GOES_ON } else { 1 };
-        let price = EXCESS_FRAME * u32::try_from(excess).unwrap_or(u32::MAX).saturating_mul(times);
-        let begins = owner.charge(Cause::Flood, price, now);
-        begins.then_some((Some(party), Cause::Flood))
+        let price = price * u32::try_from(excess).unwrap_or(u32::MAX).saturating_mul(times);
+        let begins = self.parties.entry(party).or_default().charge(cause, price, now);
+        begins.then_some((Some(party), cause))
     }
 
     /// Forgets whoever owes nothing. Returns whose quarantine is over.
@@ -330,7 +369,7 @@ impl Rations {
 
     /// Bytes and frames that may be read now of somebody who is rationed, if there are any left.
     pub(super) fn left(&mut self, peer: Peer, now: Instant) -> Option<(usize, usize)> {
-        self.ration(peer)?.left(now)
+        self.ration(peer)?.left(ration_frames(peer), now)
     }
 
     /// When there are more.
@@ -340,12 +379,12 @@ impl Rations {
 
     /// Whether there are any left for clients that are rationed.
     pub(super) fn has_left_for_clients(&mut self, now: Instant) -> bool {
-        self.clients.ration.left(now).is_some()
+        self.clients.ration.left(RATION_FRAMES, now).is_some()
     }
 
     /// How long it takes until there are.
     pub(super) fn wait(&mut self, peer: Peer, now: Instant) -> Duration {
-        self.ration(peer).map_or(Duration::ZERO, |ration| ration.wait(now))
+        self.ration(peer).map_or(Duration::ZERO, |ration| ration.wait(ration_frames(peer), now))
     }
 
     /// So much was read.
@@ -390,7 +429,8 @@ mod tests {
     #[test]
     fn a_quarantine_begins_when_the_credit_is_used_up_and_ends_when_all_is_paid_off() {
         let (mut rations, begin) = (Rations::default(), Instant::now());
-        assert_eq!(until_rationed(&mut rations, REPLICA, Worth::Failed, begin), 101);
+        assert_eq!(until_rationed(&mut Rations::default(), NAMED, Worth::Failed, begin), 101);
+        assert_eq!(until_rationed(&mut rations, REPLICA, Worth::Failed, begin), 11);
         assert!(!rations.is_rationed(Peer::Replica(ReplicaId(2))) && !rations.is_rationed(NAMED));
         // However much follows, it owes no more than the most.
         for _ in 0..100_000 {
@@ -412,7 +452,8 @@ mod tests {
         for (peer, worth) in [(REPLICA, Worth::Useless), (REPLICA, Worth::Failed), (NAMED, Worth::Useless)] {
             let (mut rations, mut now) = (Rations::default(), Instant::now());
             until_rationed(&mut rations, peer, worth, now);
-            let frame = RATION_BYTES as usize / RATION_FRAMES as usize;
+            let frames = ration_frames(peer) as usize;
+            let frame = RATION_BYTES as usize / frames;
             for bytes in [60, frame, 10 * frame] {
                 let mut came = 0;
                 for _ in 0..60_000 {
@@ -424,7 +465,8 @@ mod tests {
                     }
                     assert_eq!(rations.settle(now), [], "{peer:?} {worth:?} {bytes}");
                 }
-                assert!(came <= 60 * 1_600 && came * bytes <= 61 * 1_640_000, "{came} of {bytes} in a minute");
+                assert!(came <= 60 * 100 * frames, "{came} of {bytes} in a minute");
+                assert!(came * bytes <= 61 * 1_640_000, "{came} of {bytes} in a minute");
             }
         }
     }
@@ -487,23 +529,45 @@ mod tests {
         assert!(!rations.is_rationed(stranger(1)));
     }
 
+    /// What comes in each quarter of a second from a replica, and from all others: whether a quarantine begins, and how
+    /// many end.
+    fn quarters(cause: Cause) -> impl FnMut(u64, u64) -> (bool, usize) {
+        let (mut rations, mut now) = (Rations::default(), Instant::now());
+        move |its, others| {
+            now += Duration::from_millis(250);
+            let begins = rations.compare(ReplicaId(3), cause, its, others, now).is_some();
+            (begins, rations.settle(now).len())
+        }
+    }
+
     #[test]
     fn a_flood_is_out_of_proportion_and_a_load_is_not() {
-        let (mut rations, mut now) = (Rations::default(), Instant::now());
-        let mut quarter = |frames, others| {
-            now += Duration::from_millis(250);
-            let begins = rations.compare(ReplicaId(3), frames, others, now).is_some();
-            (begins, rations.settle(now).len())
-        };
+        let mut quarter = quarters(Cause::Flood);
         for _ in 0..1_000 {
             // All comes from one neighbour and goes on to another; pages come as they are asked for; all is idle.
             assert_eq!([quarter(50_000, 50_000), quarter(9_000, 9_000), quarter(2_000, 0)], [(false, 0); 3]);
         }
         assert_eq!([quarter(60_000, 100), quarter(60_000, 100)], [(false, 0), (true, 0)]);
         for _ in 0..400 {
-            assert_eq!(quarter(400, 3), (false, 0), "a ration of it is a flood still");
+            assert_eq!(quarter(25, 3), (false, 0), "a ration of it is a flood still");
         }
-        assert!((0..90).any(|_| quarter(20, 3) == (false, 1)));
+        assert!((0..90).any(|_| quarter(3, 3) == (false, 1)));
+    }
+
+    /// Each is right, and of use: there is always a later view to leave for.
+    #[test]
+    fn who_signs_far_more_than_others_floods() {
+        let mut quarter = quarters(Cause::Signatures);
+        for _ in 0..1_000 {
+            // Checkpoints of one batch each, votes for which all replicas send; views change; all is idle.
+            assert_eq!([quarter(1_000, 3_000), quarter(12, 4), quarter(25, 0)], [(false, 0); 3]);
+        }
+        // Whoever comes back gives all that it has at once.
+        assert_eq!([quarter(900, 0), quarter(100, 0), quarter(500, 10)], [(false, 0), (false, 0), (true, 0)]);
+        for _ in 0..400 {
+            assert_eq!(quarter(25, 20), (false, 0), "a ration of it is a flood still");
+        }
+        assert!((0..90).any(|_| quarter(1, 4) == (false, 1)));
     }
 
     #[test]

@@ -65,8 +65,8 @@ fn replicas() -> (Hub, [(Hub, LinkId); 2]) {
     (server, others)
 }
 
-/// Frames that a ration of about a second may have, with room for a slow machine.
-const RATION_MAX: usize = 16 * 130;
+/// Frames that a ration of about a second may have of a replica, with room for a slow machine.
+const RATION_MAX: usize = 130;
 
 #[test]
 fn a_replica_that_floods_has_its_ration_and_no_more() {
@@ -90,6 +90,31 @@ fn what_is_for_the_link_only_is_a_flood_too() {
     assert!(came.frames[&honest] + 2 >= sent, "{came:?} of {sent}");
     let quarantined: Vec<_> = server.quarantined().map(|it| (it.party, it.cause)).collect();
     assert_eq!(quarantined, [(Some(liar), Cause::Flood)]);
+}
+
+/// However few frames they are in, and whatever these are worth.
+#[test]
+fn who_has_far_more_signatures_checked_than_others_is_in_quarantine() {
+    let (mut server, [(mut honest, first), (mut liar, second)]) = replicas();
+    let begin = Instant::now();
+    while server.quarantined().next().is_none() {
+        assert!(begin.elapsed() < 20 * SECOND, "no quarantine begins: {:?}", server.metrics().replicas);
+        for (hub, link) in [(&mut honest, first), (&mut liar, second)] {
+            hub.send(link, Lane::Usual, &b"!".to_vec().into(), &[]);
+            hub.poll(Some(Duration::ZERO)).unwrap();
+            while hub.next_event().is_some() {}
+            hub.flush();
+        }
+        server.poll(Some(Duration::from_millis(1))).unwrap();
+        while let Some(event) = server.next_event() {
+            let Event::Frame(_, Peer::Replica(from), body) = event else { continue };
+            server.note_signatures(from, if from == ReplicaId(2) { 10 } else { 1 });
+            server.judge(Peer::Replica(from), body.len(), Worth::Useful);
+        }
+        server.flush();
+    }
+    let quarantined: Vec<_> = server.quarantined().map(|it| (it.party, it.cause)).collect();
+    assert_eq!(quarantined, [(Some(Principal::Replica(ReplicaId(2))), Cause::Signatures)]);
 }
 
 /// Frames that come over one link are not forgotten because the next ones come over another.
