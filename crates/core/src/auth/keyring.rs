@@ -6,7 +6,7 @@ use super::{Certificate, Claimed, MacKey, SecretKey, Signable, Signature, Signed
 use crate::cluster::Cluster;
 use crate::digest::{Digest, Domain};
 use crate::ids::{ClientId, IdentityId, Principal, PublicKey, ReplicaId};
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
@@ -120,6 +120,8 @@ pub struct Keyring {
     strangers: Option<RefCell<BTreeMap<PublicKey, Pair>>>,
     /// What this replica tosses common coins with, if the cluster has any.
     coin: Option<CoinKeys>,
+    /// Statements that somebody signed for others, and the signatures, which held. See [`Self::check_shared`].
+    shared: RefCell<BTreeSet<(Digest, Signature)>>,
     counters: Counters,
 }
 
@@ -131,6 +133,9 @@ impl fmt::Debug for Keyring {
 
 /// Strangers whose MAC keys are kept. They can be derived again, so when there are more all are forgotten.
 const STRANGERS_MAX: usize = 8_192;
+
+/// Shared signatures that are remembered. They can be checked again, so when there are more all are forgotten.
+const SHARED_MAX: usize = 1_024;
 
 /// The party that a MAC key belongs to: all sessions of an identity share one key, their statements name the session.
 /// No party's bytes begin with another's.
@@ -216,6 +221,7 @@ impl Keyring {
             identities,
             strangers: admits_strangers.then(RefCell::default),
             coin: None,
+            shared: RefCell::default(),
             counters: Counters::default(),
         })
     }
@@ -337,6 +343,29 @@ impl Keyring {
             return alloc::vec![true; items.len()];
         }
         items.iter().map(|(signer, body, signature)| self.check_bytes(kind, *signer, body, signature)).collect()
+    }
+
+    /// The same for signatures that many statements share, as [`TreeSignature`](super::TreeSignature)s do: one that
+    /// held lately is not checked again. When a view has failed, all that waits is asked for once more, and each request
+    /// has to be believed for itself.
+    #[must_use]
+    pub fn check_shared(&self, kind: u8, items: &[(Principal, &[u8], Signature)]) -> Vec<bool> {
+        let what = |(signer, body, signature): &(Principal, &[u8], Signature)| {
+            (self.statement(kind, *signer, body), *signature)
+        };
+        let mut shared = self.shared.borrow_mut();
+        let mut holds: Vec<bool> = items.iter().map(|item| shared.contains(&what(item))).collect();
+        let open: Vec<_> = items.iter().zip(&holds).filter(|(_, holds)| !**holds).map(|(item, _)| *item).collect();
+        let checked = self.check_batch(kind, &open);
+        for (item, _) in open.iter().zip(&checked).filter(|(_, valid)| **valid) {
+            if shared.len() == SHARED_MAX {
+                shared.clear();
+            }
+            shared.insert(what(item));
+        }
+        let mut checked = checked.into_iter();
+        holds.iter_mut().filter(|holds| !**holds).for_each(|holds| *holds = checked.next().unwrap_or_default());
+        holds
     }
 
     /// Signs a statement as this replica.

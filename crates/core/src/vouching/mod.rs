@@ -57,7 +57,7 @@ impl Request {
     }
 
     /// Checks the signatures of many requests at once, for those that are not vouched for by signature yet. A root that
-    /// several of them share is checked once; nothing of that is kept for later.
+    /// several of them share is checked once, and if it holds not again for a while.
     pub fn vouch_signatures<'a>(requests: impl Iterator<Item = &'a mut Self>, cluster: &Cluster, keyring: &Keyring) {
         let mut roots: BTreeMap<(Principal, Digest, Signature), usize> = BTreeMap::new();
         let mut open: Vec<(&mut Self, usize)> = Vec::new();
@@ -77,7 +77,7 @@ impl Request {
         distinct.sort_unstable_by_key(|(_, place)| **place);
         let items: Vec<_> =
             distinct.iter().map(|((signer, root, signature), _)| (*signer, root.0.as_slice(), *signature)).collect();
-        let valid = keyring.check_batch(REQUESTS_ROOT_KIND, &items);
+        let valid = keyring.check_shared(REQUESTS_ROOT_KIND, &items);
         for (request, place) in open {
             if valid[place] && request.is_backed(cluster, keyring) {
                 request.vouched = Vouched::Signature;
@@ -145,21 +145,29 @@ mod tests {
 
     #[test]
     fn what_one_pass_signed_together_is_checked_together() {
-        let given = given();
         for (sessions, signatures) in [(1, 1), (2, 1), (64, 1), (100, 2), (256, 4)] {
+            let given = given();
             let mut requests = given.pass(sessions);
             assert_eq!(given.believed(&mut requests), (alloc::vec![true; sessions as usize], signatures));
             assert_eq!(given.believed(&mut requests).1, 0, "nothing is left to be checked");
         }
     }
 
-    /// Each goes its own way: it is ordered, passed on and judged without the others.
+    /// Each goes its own way: it is ordered, passed on and judged without the others. But a signature is as good as
+    /// before.
     #[test]
     fn each_request_of_a_pass_convinces_alone() {
         let given = given();
-        for request in given.pass(5) {
-            let mut alone = [Request::from_bytes(request.to_bytes().into()).unwrap()];
-            assert_eq!(given.believed(&mut alone), (alloc::vec![true], 1));
+        for (number, request) in given.pass(5).into_iter().enumerate() {
+            let copy = || Request::from_bytes(request.to_bytes().into()).unwrap();
+            assert_eq!(given.believed(&mut [copy()]), (alloc::vec![true], u64::from(number == 0)));
+            let mut other = copy();
+            other.authentication.signature.as_mut().unwrap().signature.0[5] ^= 1;
+            assert_eq!(
+                given.believed(&mut [other]),
+                (alloc::vec![false], 1),
+                "what does not hold is checked each time"
+            );
         }
     }
 
@@ -169,8 +177,10 @@ mod tests {
         let mut requests = given.pass(5);
         requests[1].authentication.signature = requests[2].authentication.signature.clone();
         requests[3].authentication.signature.as_mut().unwrap().path[0].0[0] ^= 1;
-        let (believed, _) = given.believed(&mut requests);
-        assert_eq!(believed, [true, false, true, false, true]);
+        for _ in 0..2 {
+            let (believed, _) = given.believed(&mut requests);
+            assert_eq!(believed, [true, false, true, false, true], "however often it is said");
+        }
     }
 
     /// The root of others is no root of a request that is not below it, wherever it stands among them.

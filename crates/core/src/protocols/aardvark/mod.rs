@@ -31,7 +31,8 @@
 //!   At four times what was ever done a busy view fails, whatever that was: so every busy view fails in the end. A
 //!   primary that begins its view anew goes on where it was. In its first two turns a view fails as well if in two
 //!   looks in a row, of a fifth of a turn each, less than half of that was executed: but not where the view before it
-//!   failed for this, at this replica or at f + 1 others.
+//!   failed for this, at this replica or at f + 1 others. A look without a batch lasts until at least twice as much
+//!   should have been executed as the longest batch had: one that takes that long is under way.
 //! * Aardvark 6. Whoever finds that the view has failed says so in a STATUS, now and after each of the next two turns.
 //!   When f others have said it of the same view within three turns it leaves (PBFT 7), and then all do. No correct
 //!   replica leaves alone for this unless a liar says that it agrees: who has left does not vote, and falls behind.
