@@ -45,8 +45,15 @@ impl PublicKeys {
         let is_valid = |(signer, signature): &(ReplicaId, Signature)| {
             self.has_signed::<T>(suite, &cluster, *signer, &body, signature)
         };
-        let holds = has_signers(&claimed, threshold) && claimed.signatures().iter().all(is_valid);
+        let holds = self.are_signers(&claimed, threshold) && claimed.signatures().iter().all(is_valid);
         holds.then(|| claimed.accept())
+    }
+
+    /// Whether so many distinct replicas are said to have signed it, and nobody else.
+    fn are_signers<T>(&self, claimed: &Claimed<Certificate<T>>, threshold: usize) -> bool {
+        let signatures = claimed.signatures();
+        let exist = signatures.last().is_none_or(|(last, _)| usize::from(last.0) < self.replicas.len());
+        exist && signatures.windows(2).all(|pair| pair[0].0 < pair[1].0) && signatures.len() >= threshold
     }
 
     fn has_signed<T: Signable>(
@@ -61,12 +68,6 @@ impl PublicKeys {
         let public = self.replicas.get(usize::from(signer.0));
         public.is_some_and(|public| suite.verify(public, &statement.0, signature))
     }
-}
-
-/// Whether so many distinct replicas are said to have signed it.
-fn has_signers<T>(claimed: &Claimed<Certificate<T>>, threshold: usize) -> bool {
-    let signatures = claimed.signatures();
-    signatures.windows(2).all(|pair| pair[0].0 < pair[1].0) && signatures.len() >= threshold
 }
 
 /// What a signature is made over.
@@ -120,8 +121,9 @@ pub struct Keyring {
     strangers: Option<RefCell<BTreeMap<PublicKey, Pair>>>,
     /// What this replica tosses common coins with, if the cluster has any.
     coin: Option<CoinKeys>,
-    /// Statements that somebody signed for others, and the signatures, which held. See [`Self::check_shared`].
-    shared: RefCell<BTreeSet<(Digest, Signature)>>,
+    /// Statements that somebody signed for others, and the signatures, which held: the last ones, and those before
+    /// them. See [`Self::check_shared`].
+    shared: RefCell<[BTreeSet<(Digest, Signature)>; 2]>,
     counters: Counters,
 }
 
@@ -134,7 +136,8 @@ impl fmt::Debug for Keyring {
 /// Strangers whose MAC keys are kept. They can be derived again, so when there are more all are forgotten.
 const STRANGERS_MAX: usize = 8_192;
 
-/// Shared signatures that are remembered. They can be checked again, so when there are more all are forgotten.
+/// Shared signatures that are remembered, twice as many at most. They can be checked again, so when there are more the
+/// earlier half is forgotten.
 const SHARED_MAX: usize = 1_024;
 
 /// The party that a MAC key belongs to: all sessions of an identity share one key, their statements name the session.
@@ -354,14 +357,15 @@ impl Keyring {
             (self.statement(kind, *signer, body), *signature)
         };
         let mut shared = self.shared.borrow_mut();
-        let mut holds: Vec<bool> = items.iter().map(|item| shared.contains(&what(item))).collect();
+        let is_known = |what| shared.iter().any(|half| half.contains(&what));
+        let mut holds: Vec<bool> = items.iter().map(|item| is_known(what(item))).collect();
         let open: Vec<_> = items.iter().zip(&holds).filter(|(_, holds)| !**holds).map(|(item, _)| *item).collect();
         let checked = self.check_batch(kind, &open);
         for (item, _) in open.iter().zip(&checked).filter(|(_, valid)| **valid) {
-            if shared.len() == SHARED_MAX {
-                shared.clear();
+            if shared[0].len() == SHARED_MAX {
+                shared[1] = core::mem::take(&mut shared[0]);
             }
-            shared.insert(what(item));
+            shared[0].insert(what(item));
         }
         let mut checked = checked.into_iter();
         holds.iter_mut().filter(|holds| !**holds).for_each(|holds| *holds = checked.next().unwrap_or_default());
@@ -407,7 +411,7 @@ impl Keyring {
         claimed: Claimed<Certificate<T>>,
         threshold: usize,
     ) -> Option<Certificate<T>> {
-        if !has_signers(&claimed, threshold) {
+        if !self.keys.are_signers(&claimed, threshold) {
             return None;
         }
         let body = claimed.claims().to_bytes();

@@ -347,9 +347,13 @@ impl<S: Service> Composite<S> {
         for client in core::mem::take(&mut self.waiting).iter() {
             s.send(Destination::Client(client), self.switch(SwitchMessage::Active(client)));
         }
+        let checked = &s.keyring.counters().occasional_signatures_checked;
+        let before = checked.get();
         for (from, message) in self.early.take() {
             self.dispatch(s, from, message);
         }
+        // Whoever sent what ends the switch did not send this.
+        checked.set(before);
         if !self.reports.is_empty() {
             self.look_alone(s);
         }

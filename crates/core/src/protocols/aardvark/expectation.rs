@@ -128,7 +128,9 @@ impl Expectation {
         }
         // Also where it did nothing: what is expected must come down where the network has become worse.
         self.views.push_back(core::mem::take(&mut self.view));
-        (self.batch, self.batch_before) = (0, self.longest_batch());
+        if self.batch > 0 {
+            self.batch_before = core::mem::take(&mut self.batch);
+        }
         self.since = now;
         self.raised = MILLION;
         self.is_patient = core::mem::take(&mut self.ended_by_looks);
@@ -180,9 +182,9 @@ impl Expectation {
         self.batch = self.batch.max(requests as u64);
     }
 
-    /// In this view, or before it.
+    /// In this view, or before it: a view may begin with a short one.
     fn longest_batch(&self) -> u64 {
-        if self.batch == 0 { self.batch_before } else { self.batch }
+        self.batch.max(self.batch_before)
     }
 
     pub(super) fn waiting(&mut self, now: Instant, requests: usize) {

@@ -18,8 +18,9 @@
 //!   what it has not been reminded of.
 //! * Aardvark 3. *Heartbeat.* While something is watched that it has not proposed, and nothing that it has proposed is
 //!   under way, the primary proposes something within two turns. Once 2f + 1 have left for its view it begins that
-//!   within four times as long as any of the last n views took, between a fifth of a turn and a turn: else they leave
-//!   for the next (PBFT 7), whose primary has twice as long, up to the longest time-out. What a Backup begins with
+//!   within four times as long as any of the last n views took, between two fifths of a turn and a turn, or half of
+//!   that if its last view did not begin: else they leave for the next (PBFT 7), whose primary has twice as long, up to
+//!   the longest time-out. What a Backup begins with
 //!   (Backup 9) is to be ordered within two turns as well.
 //! * Aardvark 4. *Fairness.* What was passed on is proposed before the next turn ends, if the primary proposes more
 //!   than 2n + 6 batches in it: fewer others have a turn before it, and a few batches are under way.
@@ -229,9 +230,14 @@ impl Watch {
         self.looks == 0
     }
 
-    /// Aardvark 3: how long the first primary may take to begin its view that others leave for.
-    pub(in crate::protocols) fn time_to_begin(&self, view_timeout: Duration) -> Duration {
-        self.beginnings.expected(Self::look_interval(view_timeout), Self::turn(view_timeout))
+    /// Aardvark 3: how long this primary may take to begin its view, if it is the first that others leave for.
+    pub(in crate::protocols) fn time_to_begin(&self, primary: ReplicaId, view_timeout: Duration) -> Duration {
+        self.beginnings.expected(primary, Self::look_interval(view_timeout), Self::turn(view_timeout))
+    }
+
+    /// Aardvark 3. The view of this primary has not begun in time.
+    pub(in crate::protocols) const fn missed(&mut self, primary: ReplicaId) {
+        self.beginnings.missed(primary);
     }
 
     /// Aardvark 3: 2f + 1 have left for a view. What this replica takes itself, if it is `mine`, says nothing.
@@ -242,6 +248,7 @@ impl Watch {
     /// A view begins. If its primary led the last one as well, that one goes on: it gets no grace by beginning anew.
     pub(in crate::protocols) fn entered(&mut self, now: Instant, primary: ReplicaId) {
         self.awaits_since.take().into_iter().for_each(|since| self.beginnings.note(now - since));
+        self.beginnings.begun(primary);
         self.complaints = [0; COMPLAINT_TURNS];
         if self.primary.replace(primary) == Some(primary) {
             return self.pause(now);

@@ -134,9 +134,9 @@ impl Pbft {
         }
     }
 
-    /// A body that was asked for. Its digest says that it is the right one; whether it is its client's was checked at
-    /// the boundary or is vouched for by f+1 PREPAREs. Whether an INIT proves something is the same for everybody.
-    pub(super) fn on_body(&mut self, context: &mut Ctx<'_>, from: ReplicaId, request: Request) {
+    /// A body that was asked for. Its digest says that it is the right one; whether it is its client's is checked, or
+    /// vouched for by f+1 PREPAREs. Whether an INIT proves something is the same for everybody.
+    pub(super) fn on_body(&mut self, context: &mut Ctx<'_>, from: ReplicaId, mut request: Request) {
         // What a batch holds is checked; what it only names must be no other kind of request.
         if request.instance != context.instance {
             return context.reject(from, Rejection::WrongInstance);
@@ -152,6 +152,7 @@ impl Pbft {
         if request.operation.len() > reference.length as usize {
             return context.reject(from, Rejection::Unsolicited);
         }
+        request.vouch(context.cluster, context.keyring);
         let convinces = request.vouched != Vouched::No;
         if !convinces && (request.is_system() || self.bodies.contains_key(&digest)) {
             return context.reject(from, Rejection::UnauthenticRequest);

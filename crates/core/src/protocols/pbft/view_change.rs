@@ -32,7 +32,11 @@ impl Pbft {
             }
             Some(ViewTimer::Request(..)) if self.phase == Phase::Normal => "a request waits too long",
             Some(ViewTimer::Batch(_)) if self.phase == Phase::Normal => "a batch waits too long",
-            Some(ViewTimer::NewView) if self.phase == Phase::Changing => "the new view does not begin",
+            Some(ViewTimer::NewView) if self.phase == Phase::Changing => {
+                let primary = self.replicas.primary(self.view);
+                self.watch.iter_mut().for_each(|watch| watch.missed(primary));
+                "the new view does not begin"
+            }
             _ => return,
         };
         let next = self.next_view(context);
@@ -110,8 +114,11 @@ impl Pbft {
         if begun || known.is_some_and(|known| known >= wanted) {
             return;
         }
-        let others = Some(&signed).filter(|signed| signed.signer() != context.me);
-        let Some(stable) = others.and_then(|signed| self.prove(context, signed.claims())) else {
+        if signed.signer() == context.me {
+            // Said before this replica lost what it knew. Who passes it on means well.
+            return context.reject(from, Rejection::Duplicate);
+        }
+        let Some(stable) = self.prove(context, signed.claims()) else {
             return context.reject(from, Rejection::BadViewChange);
         };
         let Some(signed) = context.keyring.verify(signed) else {

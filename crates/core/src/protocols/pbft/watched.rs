@@ -112,8 +112,8 @@ impl Pbft {
     /// How long a primary may take to begin its view, once 2f+1 have left for it (Aardvark 3, if it is watched). It
     /// doubles as the view time-out does, up to the same bound.
     pub(super) fn time_to_begin(&self, context: &Ctx<'_>) -> Duration {
-        let limits = &context.cluster.limits;
-        let watched = self.watch.as_ref().map(|watch| watch.time_to_begin(limits.view_timeout));
+        let (limits, primary) = (&context.cluster.limits, self.replicas.primary(self.view));
+        let watched = self.watch.as_ref().map(|watch| watch.time_to_begin(primary, limits.view_timeout));
         let first = watched.unwrap_or(limits.view_timeout);
         first.doubled(self.attempts, limits.view_timeout_max)
     }

@@ -6,6 +6,7 @@ use super::super::worth::Worth;
 use super::rations::{Cause, Change, Quarantine};
 use super::{CLIENTS, Hub, RATIONED_CLIENTS, RATIONED_REPLICAS, REPLICAS, SHAKING, class, link_in};
 use bezant_core::ids::{Principal, ReplicaId};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 impl Hub {
@@ -91,13 +92,16 @@ impl Hub {
                 of_replicas.entry(replica).or_default().add(its);
             }
         }
-        let all_signatures: u64 = of_replicas.values().map(|its| its.signatures).sum();
-        for (replica, Frames { came, went, signatures }) in of_replicas {
+        let liars = self.keyring.keys().replicas.len().saturating_sub(1) / 3;
+        for (&replica, Frames { came, went, signatures }) in &of_replicas {
             // What was sent to it is no measure: it may have asked for that.
             let others = frames.saturating_sub(came + went);
+            let [_, of_accomplices] = others_did(&of_replicas, replica, liars, |its| its.came);
+            let others = others.saturating_sub(of_accomplices);
+            let [signed, _] = others_did(&of_replicas, replica, liars, |its| its.signatures);
             let compared = [
-                self.rations.compare(replica, Cause::Flood, came, others, self.now),
-                self.rations.compare(replica, Cause::Signatures, signatures, all_signatures - signatures, self.now),
+                self.rations.compare(replica, Cause::Flood, *came, others, self.now),
+                self.rations.compare(replica, Cause::Signatures, *signatures, signed, self.now),
             ];
             compared.into_iter().flatten().for_each(|change| self.begin_quarantine(change));
         }
@@ -131,6 +135,20 @@ impl Hub {
     }
 }
 
+/// What the other replicas did, without and of those that may be its accomplices: among so many liars none excuses
+/// another.
+fn others_did(
+    all: &BTreeMap<ReplicaId, Frames>,
+    replica: ReplicaId,
+    liars: usize,
+    what: fn(&Frames) -> u64,
+) -> [u64; 2] {
+    let mut others: Vec<u64> = all.iter().filter(|(id, _)| **id != replica).map(|(_, its)| what(its)).collect();
+    others.sort_unstable();
+    let honest = others.len().saturating_sub(liars.saturating_sub(1));
+    [others[..honest].iter().sum(), others[honest..].iter().sum()]
+}
+
 fn is_client(party: Option<Principal>) -> bool {
     party.is_none_or(Principal::is_client)
 }
@@ -142,5 +160,22 @@ fn name(party: Option<Principal>) -> Option<String> {
         Some(Principal::Client(client)) => Some(format!("client {}", client.identity.0)),
         Some(Principal::Key(_)) => None,
         None => Some("clients that nobody knows".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn liars_do_not_excuse_one_another() {
+        let of = |(id, signatures): (u8, u64)| (ReplicaId(id), Frames { came: 1, went: 0, signatures });
+        let all = [(0, 3), (1, 900), (2, 5), (3, 4), (4, 1_000), (5, 2), (6, 6)].map(of).into();
+        let did = |replica, liars| others_did(&all, ReplicaId(replica), liars, |its| its.signatures);
+        assert_eq!(did(4, 2), [20, 900]);
+        assert_eq!(did(1, 2), [20, 1_000]);
+        assert_eq!(did(4, 1), [920, 0]);
+        assert_eq!(did(4, 20), [0, 920]);
+        assert_eq!(others_did(&BTreeMap::new(), ReplicaId(1), 0, |its| its.came), [0, 0]);
     }
 }

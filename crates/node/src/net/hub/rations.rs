@@ -65,8 +65,8 @@ const EXCESS_RATIO: u64 = 20;
 const SIGNATURE: Duration = Duration::from_millis(10);
 /// How many times those of all other replicas the signatures of one may be.
 const SIGNATURES_RATIO: u64 = 4;
-/// What comes of a replica in quarantine counts so many times, and costs as many times as much: a ration of it is as
-/// much less than that of all clients, and still more than is paid off.
+/// What comes of a replica in quarantine costs so many times as much, and each frame of a flood counts so many times: a
+/// ration of it is as much less than that of all clients, and still more than is paid off.
 const GOES_ON: u32 = 16;
 /// Clients with debts that are remembered, besides those that the cluster file names. Who owes least gives way, and
 /// first of all whoever is not known.
@@ -311,11 +311,14 @@ impl Rations {
         others: u64,
         now: Instant,
     ) -> Option<Change> {
-        let (ratio, price) =
-            if cause == Cause::Flood { (EXCESS_RATIO, EXCESS_FRAME) } else { (SIGNATURES_RATIO, SIGNATURE) };
         let party = Principal::Replica(replica);
         let times = self.parties.get(&party).map_or(1, Party::goes_on);
-        let excess = its.saturating_mul(times.into()).saturating_sub(others.saturating_mul(ratio));
+        // What is left of a flood is no more than others send, and few sign more than a ration.
+        let (its, ratio, price) = match cause {
+            Cause::Flood => (its.saturating_mul(times.into()), EXCESS_RATIO, EXCESS_FRAME),
+            _ => (its, SIGNATURES_RATIO, SIGNATURE),
+        };
+        let excess = its.saturating_sub(others.saturating_mul(ratio));
         if excess == 0 {
             return None;
         }
@@ -565,9 +568,10 @@ mod tests {
         // Whoever comes back gives all that it has at once.
         assert_eq!([quarter(900, 0), quarter(100, 0), quarter(500, 10)], [(false, 0), (false, 0), (true, 0)]);
         for _ in 0..400 {
-            assert_eq!(quarter(25, 20), (false, 0), "a ration of it is a flood still");
+            assert_eq!(quarter(25, 4), (false, 0), "a ration of it is a flood still");
         }
-        assert!((0..90).any(|_| quarter(1, 4) == (false, 1)));
+        // What a correct replica goes on with is not held against it.
+        assert!((0..90).any(|_| quarter(2, 1) == (false, 1)));
     }
 
     #[test]

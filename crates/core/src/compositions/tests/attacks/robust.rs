@@ -3,6 +3,7 @@
 //! Three clients ask all the time, on a network with a clock: a message takes a hop. In a Backup a hop takes 8/5 of
 //! that, as signatures do, so that what speculates is better than it.
 
+use crate::auth::Claimed;
 use crate::batch::Batch;
 use crate::checkpoint::Checkpoint;
 use crate::cluster::{ClientAuth, Cluster, Limits};
@@ -13,7 +14,7 @@ use crate::digest::Digest;
 use crate::ids::{InstanceId, Principal, Sequence, Timestamp, View};
 use crate::message::Request;
 use crate::notice::Notice;
-use crate::protocols::pbft::{Ordering, PbftMessage, Position, PrePrepare, Vote};
+use crate::protocols::pbft::{Ordering, PbftMessage, Position, PrePrepare, ViewChange, Vote};
 use crate::registry::Message;
 use crate::rejection::Rejection;
 use crate::schedule::{Order, Part, Protocol, Quota, Schedule};
@@ -376,6 +377,33 @@ fn k04_a_flood_of_a_replica_fills_its_own_share_and_ends_nothing() {
         }
         assert!((0..CLIENTS).all(|session| busy.served[session] - served[session] >= 50), "{part}: {:?}", busy.served);
     }
+}
+
+/// A liar has told another replica much that is for the next instance, and each of it is signed. Whoever sends what
+/// ends this one has sent none of that, and pays for none.
+#[test]
+fn k04_signatures_of_what_came_early_are_charged_to_nobody() {
+    const EARLY: u64 = 200;
+    let mut busy = Busy::in_chain(1_000);
+    let instance = InstanceId(busy.instance().0 + 1);
+    for number in 1..=EARLY {
+        let first = Checkpoint { instance, sequence: Sequence(0), ruled: Sequence(0), root: Digest([0; 32]) };
+        let stable = Claimed::certified(first, Vec::new());
+        let change = ViewChange { view: View(number), stable, prepared: Vec::new(), pre_prepared: Vec::new() };
+        let message = PbftMessage::ViewChange(Box::new(busy.net.keyring(r(3)).sign(change).claim()));
+        busy.net.forge(r(3), r(0), Message::Ordering(Ordering { instance, message }));
+    }
+    busy.hop();
+    let checked = |busy: &Busy| {
+        let counters = busy.net.hosts[0].replica.keyring().counters();
+        [counters.signatures_checked.get(), counters.occasional_signatures_checked.get()]
+    };
+    let [all, charged] = checked(&busy);
+    busy.panic();
+    busy.run_to(instance);
+    assert!(busy.part().is_backup());
+    assert!(checked(&busy)[0] - all >= EARLY, "each was looked at");
+    assert!(checked(&busy)[1] - charged < EARLY / 4, "{:?} of others", checked(&busy)[1] - charged);
 }
 
 /// A vote for something far away.

@@ -105,6 +105,19 @@ fn no_client_hides_behind_a_reference() {
     }
 }
 
+/// Its signature would take as long as ten other messages, and to send it again costs a liar nothing.
+#[test]
+fn a_body_that_nobody_asked_for_costs_no_signature() {
+    let mut net = Net::with(4, 2, ClientAuth::Hybrid, small_inline());
+    let mut unasked = request(&net, 0, 1, &Counter::add(1));
+    unasked.authentication.tags = [Tag::from_bytes([0xee; 16]); 4].into_iter().collect::<Authenticator>();
+    let checked = |net: &Net| net.hosts[1].replica.keyring().counters().signatures_checked.get();
+    let before = checked(&net);
+    (0..5).for_each(|_| net.forge(r(3), r(1), body(&unasked)));
+    net.settle();
+    assert_eq!((checked(&net), net.rejected(1, r(3), Rejection::Unsolicited)), (before, 5));
+}
+
 /// One request at two positions, and nobody has it: when it comes, both go on.
 #[test]
 fn a_body_mends_every_position_that_waits_for_it() {
