@@ -100,14 +100,15 @@ fn who_has_far_more_signatures_checked_than_others_is_in_quarantine() {
     while server.quarantined().next().is_none() {
         assert!(begin.elapsed() < 20 * SECOND, "no quarantine begins: {:?}", server.metrics().replicas);
         for (hub, link) in [(&mut honest, first), (&mut liar, second)] {
-            hub.send(link, Lane::Usual, &b"!".to_vec().into(), &[]);
+            hub.send(link, Lane::Usual, &b"signed".to_vec().into(), &[]);
             hub.poll(Some(Duration::ZERO)).unwrap();
             while hub.next_event().is_some() {}
             hub.flush();
         }
         server.poll(Some(Duration::from_millis(1))).unwrap();
         while let Some(event) = server.next_event() {
-            let Event::Frame(_, Peer::Replica(from), body) = event else { continue };
+            let Event::Frame(link, Peer::Replica(from), body) = event else { continue };
+            server.send(link, Lane::Usual, &b"answer".to_vec().into(), &[]);
             server.note_signatures(from, if from == ReplicaId(2) { 10 } else { 1 });
             server.judge(Peer::Replica(from), body.len(), Worth::Useful);
         }
