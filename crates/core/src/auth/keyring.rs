@@ -348,9 +348,9 @@ impl Keyring {
         items.iter().map(|(signer, body, signature)| self.check_bytes(kind, *signer, body, signature)).collect()
     }
 
-    /// The same for signatures that many statements share, as [`TreeSignature`](super::TreeSignature)s do: one that
-    /// held lately is not checked again. When a view has failed, all that waits is asked for once more, and each request
-    /// has to be believed for itself.
+    /// The same for signatures that many statements share, as in [`TreeSignature`](super::TreeSignature): one that held
+    /// lately is not checked again. When a view has failed, all that waits is asked for once more, and each request has
+    /// to be believed for itself.
     #[must_use]
     pub fn check_shared(&self, kind: u8, items: &[(Principal, &[u8], Signature)]) -> Vec<bool> {
         let what = |(signer, body, signature): &(Principal, &[u8], Signature)| {
