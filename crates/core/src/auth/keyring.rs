@@ -353,22 +353,23 @@ impl Keyring {
     /// to be believed for itself.
     #[must_use]
     pub fn check_shared(&self, kind: u8, items: &[(Principal, &[u8], Signature)]) -> Vec<bool> {
-        let what = |(signer, body, signature): &(Principal, &[u8], Signature)| {
+        let key = |(signer, body, signature): &(Principal, &[u8], Signature)| {
             (self.statement(kind, *signer, body), *signature)
         };
+        let keys: Vec<_> = items.iter().map(key).collect();
         let mut shared = self.shared.borrow_mut();
-        let is_known = |what| shared.iter().any(|half| half.contains(&what));
-        let mut holds: Vec<bool> = items.iter().map(|item| is_known(what(item))).collect();
-        let open: Vec<_> = items.iter().zip(&holds).filter(|(_, holds)| !**holds).map(|(item, _)| *item).collect();
-        let checked = self.check_batch(kind, &open);
-        for (item, _) in open.iter().zip(&checked).filter(|(_, valid)| **valid) {
-            if shared[0].len() == SHARED_MAX {
-                shared[1] = core::mem::take(&mut shared[0]);
+        let mut holds: Vec<bool> = keys.iter().map(|key| shared.iter().any(|half| half.contains(key))).collect();
+        let open: Vec<usize> = (0..items.len()).filter(|place| !holds[*place]).collect();
+        let unknown: Vec<_> = open.iter().map(|place| items[*place]).collect();
+        for (place, valid) in open.into_iter().zip(self.check_batch(kind, &unknown)) {
+            holds[place] = valid;
+            if valid {
+                if shared[0].len() == SHARED_MAX {
+                    shared[1] = core::mem::take(&mut shared[0]);
+                }
+                shared[0].insert(keys[place]);
             }
-            shared[0].insert(what(item));
         }
-        let mut checked = checked.into_iter();
-        holds.iter_mut().filter(|holds| !**holds).for_each(|holds| *holds = checked.next().unwrap_or_default());
         holds
     }
 

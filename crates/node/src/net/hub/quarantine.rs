@@ -92,13 +92,14 @@ impl Hub {
                 of_replicas.entry(replica).or_default().add(its);
             }
         }
+        let all_signatures: u64 = of_replicas.values().map(|its| its.signatures).sum();
         let liars = self.keyring.keys().replicas.len().saturating_sub(1) / 3;
         for (&replica, Frames { came, went, signatures }) in &of_replicas {
             // What was sent to it is no measure: it may have asked for that.
             let others = frames.saturating_sub(came + went);
-            let [_, of_accomplices] = others_did(&of_replicas, replica, liars, |its| its.came);
-            let others = others.saturating_sub(of_accomplices);
-            let [signed, _] = others_did(&of_replicas, replica, liars, |its| its.signatures);
+            let others = others.saturating_sub(accomplices_did(&of_replicas, replica, liars, |its| its.came));
+            let signed = all_signatures - signatures;
+            let signed = signed - accomplices_did(&of_replicas, replica, liars, |its| its.signatures);
             let compared = [
                 self.rations.compare(replica, Cause::Flood, *came, others, self.now),
                 self.rations.compare(replica, Cause::Signatures, *signatures, signed, self.now),
@@ -135,18 +136,16 @@ impl Hub {
     }
 }
 
-/// What the other replicas did, without and of those that may be its accomplices: among so many liars none excuses
-/// another.
-fn others_did(
+/// The most that others did who may flood together with a replica: among so many liars none excuses another.
+fn accomplices_did(
     all: &BTreeMap<ReplicaId, Frames>,
     replica: ReplicaId,
     liars: usize,
     what: fn(&Frames) -> u64,
-) -> [u64; 2] {
+) -> u64 {
     let mut others: Vec<u64> = all.iter().filter(|(id, _)| **id != replica).map(|(_, its)| what(its)).collect();
     others.sort_unstable();
-    let honest = others.len().saturating_sub(liars.saturating_sub(1));
-    [others[..honest].iter().sum(), others[honest..].iter().sum()]
+    others.iter().rev().take(liars.saturating_sub(1)).sum()
 }
 
 fn is_client(party: Option<Principal>) -> bool {
@@ -171,11 +170,8 @@ mod tests {
     fn liars_do_not_excuse_one_another() {
         let of = |(id, signatures): (u8, u64)| (ReplicaId(id), Frames { came: 1, went: 0, signatures });
         let all = [(0, 3), (1, 900), (2, 5), (3, 4), (4, 1_000), (5, 2), (6, 6)].map(of).into();
-        let did = |replica, liars| others_did(&all, ReplicaId(replica), liars, |its| its.signatures);
-        assert_eq!(did(4, 2), [20, 900]);
-        assert_eq!(did(1, 2), [20, 1_000]);
-        assert_eq!(did(4, 1), [920, 0]);
-        assert_eq!(did(4, 20), [0, 920]);
-        assert_eq!(others_did(&BTreeMap::new(), ReplicaId(1), 0, |its| its.came), [0, 0]);
+        let did = |replica, liars| accomplices_did(&all, ReplicaId(replica), liars, |its| its.signatures);
+        assert_eq!([did(4, 2), did(1, 2), did(4, 1), did(4, 3), did(4, 20)], [900, 1_000, 0, 906, 920]);
+        assert_eq!(accomplices_did(&BTreeMap::new(), ReplicaId(1), 2, |its| its.came), 0);
     }
 }
